@@ -18,6 +18,7 @@ from barnabas.connect.plugins.testing import ConnectorKit, SinkRecord
 from barnabas.connect_spark.connectors.jdbc.jdbc_sink import JdbcSink
 from barnabas.connect_spark.connectors.jdbc.jdbc_source import JdbcSource
 from barnabas.testing import Node
+from tests.peers.mariadb_server import MariadbServer, mariadb_programs, running_mariadb
 from tests.peers.postgresql_server import PostgresqlServer, postgresql_programs, running_postgresql
 from tests.spark.connect_stage import running_json_stage, running_stage
 
@@ -144,6 +145,35 @@ def test_every_type_survives_a_round_trip_through_postgresql(spark: SparkSession
         ["b", "2", "0", "", "", "", "", ""],
         ["c", "1", "15", "2024-02-29 12:34:56.789012", "12.50", "00ff", "[1,2]", "t"],
     ]
+
+
+@pytest.fixture(scope="module")
+def mariadb() -> Iterator[MariadbServer]:
+    programs = mariadb_programs()
+    if programs is None:
+        pytest.skip("MariaDB is not installed: install the packages mariadb-server-core and mariadb-client-core")
+    with running_mariadb(programs) as server:
+        yield server
+
+
+def test_every_type_survives_a_round_trip_through_mariadb(spark: SparkSession, mariadb: MariadbServer) -> None:
+    _check_every_type(spark, mariadb.settings)
+    sql = "SELECT `key`, id, OCTET_LENGTH(name), at, price, HEX(raw), parts, ok FROM t_topic ORDER BY `key`"
+    assert mariadb.sql(sql) == [
+        ["b", "2", "0", "NULL", "NULL", "NULL", "NULL", "NULL"],
+        ["c", "1", "15", "2024-02-29 12:34:56.789012", "12.50", "00FF", "[1,2]", "1"],
+    ]
+    mariadb.sql(
+        "CREATE TABLE odd (id INT UNSIGNED PRIMARY KEY, big BIGINT UNSIGNED, changed TIMESTAMP(3) NOT NULL, "
+        "day DATE, took TIME, note JSON, mask BIT(1), size FLOAT, `a b` VARCHAR(9));"
+        "INSERT INTO odd VALUES (4000000000, 18446744073709551615, '2024-02-29 12:34:56.789', '1999-12-31', "
+        "'10:20:30', '{\"a\": 1}', b'1', 1.5, 'x');"
+    )
+    config = {**mariadb.settings, "mode": "timestamp+incrementing", "timestamp.column.name": "changed"}
+    [[row]] = _read(spark, {**config, "incrementing.column.name": "id", "table.whitelist": "odd"})
+    at = datetime.datetime(2024, 2, 29, 12, 34, 56, 789000, datetime.UTC).astimezone().replace(tzinfo=None)
+    day = datetime.date(1999, 12, 31)
+    assert row == (4000000000, Decimal(18446744073709551615), at, day, "10:20:30", '{"a": 1}', True, 1.5, "x")
 
 
 @pytest.mark.long  # It fetches 73 MB the first time.

@@ -26,5 +26,6 @@ async def make_spark_runtime(
         registry.connector_class,
         worker_id=worker_id,
         client_properties=config.client_properties,
+        record_plugins=registry.record_plugins(),
     )
     return runtime

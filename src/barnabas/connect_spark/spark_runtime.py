@@ -10,6 +10,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from barnabas.clients.admin import AdminClient
@@ -32,6 +33,7 @@ from barnabas.connect.decide.tasks.transaction_requests import TransactionReques
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 from barnabas.connect.metrics.task_metrics import TaskFigures
 from barnabas.connect.plugins.api import Connector, SinkTask, SourceTask, TerminalError
+from barnabas.connect.plugins.record_plugins import RecordPlugin
 from barnabas.connect_spark.queries.query_progress import progress_of
 from barnabas.connect_spark.queries.record_path import ConverterPath, RecordPath
 from barnabas.connect_spark.queries.sink_query import SinkProgram
@@ -69,11 +71,12 @@ class SparkTaskRuntime:
         *,
         worker_id: str,
         sessions: Sessions | None = None,
-        record_path: RecordPaths = ConverterPath,
+        record_path: RecordPaths | None = None,
+        record_plugins: Mapping[str, type[RecordPlugin]] | None = None,
         client_properties: Mapping[str, str] | None = None,
     ) -> None:
         """Create the runtime on the loop on which listeners are called. ``client_properties`` are those of the worker's
-        clients.
+        clients, ``record_plugins`` the transforms, predicates and converters of other packages by full name.
 
         Raise ConfigException.
         """
@@ -81,7 +84,7 @@ class SparkTaskRuntime:
         self._worker_config = worker_config
         self._offsets = offsets
         self._connector_class = connector_class
-        self._record_path = record_path
+        self._record_path = record_path or partial(ConverterPath, plugins=record_plugins)
         self._sessions = sessions or self._make_sessions(dict(client_properties or {}))
         self._stop_timeout_s = int(worker_config.get("task.shutdown.graceful.timeout.ms", "5000")) / 1000
         self._loop = asyncio.get_running_loop()

@@ -25,14 +25,18 @@ __all__ = [
     "CONNECTOR_JARS",
     "DELTA_JARS",
     "DUCKDB_JARS",
+    "MARIADB_JARS",
     "POSTGRESQL_JARS",
+    "SQLSERVER_JARS",
     "ConnectorJar",
     "avro_jars",
     "cache_directory",
     "connector_jars",
     "delta_jars",
     "duckdb_jars",
+    "mariadb_jars",
     "postgresql_jars",
+    "sqlserver_jars",
 ]
 
 
@@ -112,6 +116,23 @@ DUCKDB_JARS = (
         "org.duckdb", "duckdb_jdbc", "1.1.3", "7bdfe781bb101e2e807397c460c1840955b40aecbaacf2a5e6fc490d80e4f7cd"
     ),
 )
+MARIADB_JARS = (
+    ConnectorJar(
+        "org.mariadb.jdbc",
+        "mariadb-java-client",
+        "3.5.1",
+        "50a50c4a3c13c30dfbd40587f7ad9a496197d285ede0948641d9eee68fdf2106",
+    ),
+)
+"""It is MySQL's driver as well."""
+SQLSERVER_JARS = (
+    ConnectorJar(
+        "com.microsoft.sqlserver",
+        "mssql-jdbc",
+        "12.8.1.jre11",
+        "e6933c0711e598a224060e52ed31392f720a4a7664e85d8ae37c52a85b67ebb0",
+    ),
+)
 """JDBC drivers, for connectors that are given the URL of such a database. SQLite needs none: Python includes it."""
 
 # Jars that PySpark includes already, or that Spark does not need. Otherwise the resolver would fetch second copies, or
@@ -128,6 +149,8 @@ _SHIPPED_WITH_SPARK = (
     "org.xerial.snappy:snappy-java",
     "org.apache.spark:spark-tags_2.13",
     "org.scala-lang:scala-library",
+    # Of MariaDB's driver: only for logins with Windows's own accounts.
+    "com.github.waffle:waffle-jna",
 )
 _RESOLVE_TIMEOUT_SECONDS = 600
 
@@ -164,6 +187,14 @@ def postgresql_jars(cache: Path, java: JavaRuntime, notify: Callable[[str], None
 
 def duckdb_jars(cache: Path, java: JavaRuntime, notify: Callable[[str], None]) -> list[Path]:
     return _verified(cache, java, notify, DUCKDB_JARS, "DuckDB", "73 MB")
+
+
+def mariadb_jars(cache: Path, java: JavaRuntime, notify: Callable[[str], None]) -> list[Path]:
+    return _verified(cache, java, notify, MARIADB_JARS, "the driver of MariaDB and MySQL", "0.7 MB")
+
+
+def sqlserver_jars(cache: Path, java: JavaRuntime, notify: Callable[[str], None]) -> list[Path]:
+    return _verified(cache, java, notify, SQLSERVER_JARS, "the driver of SQL Server", "1.5 MB")
 
 
 def _verified(

@@ -99,7 +99,7 @@ ONLY_LOOKS = {
     "completion": set(),
     "connect": {
         "list", "status", "config", "tasks", "topics", "validate", "offsets", "plugins", "plugin-config", "loggers",
-        "health", "logs",
+        "health", "logs", "dead-letters",
     },
     "configs": {"list", "describe", "explain", "show", "check"},
     "export": set(),

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from barnabas.connect_spark.connectors.jdbc.column_types import ColumnType, Kind
 from barnabas.connect_spark.connectors.jdbc.database import SqliteDatabase
 from barnabas.connect_spark.connectors.jdbc.database_address import parse_address
-from barnabas.connect_spark.connectors.jdbc.sql_dialect import DELETED, OFFSET, PARTITION, dialect_of
+from barnabas.connect_spark.connectors.jdbc.dialects import dialect_of
+from barnabas.connect_spark.connectors.jdbc.sql_dialect import DELETED, OFFSET, PARTITION
 
 TYPES = {"id": ColumnType(Kind.INT64), "text": ColumnType(Kind.TEXT)}
 

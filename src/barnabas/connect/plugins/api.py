@@ -40,6 +40,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from barnabas.common.config_validators import NonEmptyString, Range, ValidString
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.identifiers import ConnectorType
+from barnabas.connect.plugins.record_plugins import (
+    CheckedColumn,
+    Converter,
+    Predicate,
+    RecordColumns,
+    Transform,
+    UnsupportedData,
+)
+from barnabas.connect.plugins.sink_batch import BatchControl, OffsetRange, RefusedRecord, SinkBatch
 from barnabas.connect.settings.plugin_config_def import (
     REQUIRED,
     ConfigDef,
@@ -60,6 +69,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "REQUIRED",
+    "BatchControl",
+    "CheckedColumn",
     "ConfigDef",
     "ConfigException",
     "ConfigKey",
@@ -68,12 +79,16 @@ __all__ = [
     "Connector",
     "ConnectorContext",
     "ConsumedOffsets",
+    "Converter",
     "Importance",
     "NonEmptyString",
     "OffsetRange",
     "Password",
+    "Predicate",
     "Range",
     "Recommender",
+    "RecordColumns",
+    "RefusedRecord",
     "SinkBatch",
     "SinkConnector",
     "SinkTask",
@@ -85,6 +100,8 @@ __all__ = [
     "TerminalError",
     "TopicPartition",
     "TransactionContext",
+    "Transform",
+    "UnsupportedData",
     "ValidString",
     "Width",
 ]
@@ -213,6 +230,10 @@ class Connector:
 
     aliases: ClassVar[tuple[str, ...]] = ()
     """Other full names, such as the Java class whose settings and offsets this one understands."""
+
+    reference_settings: ClassVar[frozenset[str]] = frozenset()
+    """Secret settings that users must write as a reference to a config provider (KIP-297), such as
+    ``${file:/etc/secrets.properties:token}``. A text in its place is refused, so that no topic holds the secret."""
 
     connector_type: ClassVar[ConnectorType]
 
@@ -392,27 +413,6 @@ class SourceTask(Task):
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetRange:
-    """Offsets from ``start`` to before ``end``. Some may be missing: compacted, or transaction markers."""
-
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class SinkBatch:
-    """The records of a DataFrame. The same ``id`` is repeated only with the same ranges, after a failure."""
-
-    id: int
-    ranges: Mapping[TopicPartition, OffsetRange]
-
-    @property
-    def positions(self) -> dict[TopicPartition, int]:
-        """The positions where the next batch begins."""
-        return {partition: offsets.end for partition, offsets in self.ranges.items()}
-
-
 class SinkTask(Task):
     """Writes batches of records."""
 
@@ -420,8 +420,17 @@ class SinkTask(Task):
     """Promises that ``write`` stores data and ``batch.positions`` together or not at all, and that ``positions`` reads
     them back. Then each record arrives once, whatever fails. Without the promise a batch may be repeated."""
 
-    def write(self, df: DataFrame, batch: SinkBatch) -> None:
-        """Write one batch; returning means that it is safe. Batches are written one after another."""
+    repeats_batches: ClassVar[bool] = False
+    """Asks the worker to note the end of a batch in Kafka before ``write``. Then a batch that is repeated after a crash
+    has the same records on any worker, also on one without the task's checkpoint. Each batch has one more commit."""
+
+    def write(self, df: DataFrame, batch: SinkBatch) -> Sequence[RefusedRecord] | None:
+        """Write one batch; returning means that it is safe. Batches are written one after another.
+
+        Return the records that the target refused, if any: they become bad records of the stage TASK_PUT, as those of
+        ``refused``. Without ``errors.tolerance=all`` they fail the task. Only a task that uses all columns
+        (``columns``) or names one of ``original_topic``, ``original_partition``, ``original_offset`` may do this.
+        """
         raise NotImplementedError
 
     @property
@@ -435,6 +444,9 @@ class SinkTask(Task):
 
     def columns(self) -> Sequence[str] | None:
         """Return the columns that ``write`` uses: ``df`` has only these. None, if not overridden: it has all.
+
+        ``original_topic``, ``original_partition`` and ``original_offset`` (KIP-793) exist only if they are named here:
+        the record's place in Kafka, whatever transforms have changed.
 
         Override it where the columns are known: unused columns are not computed. If the types of these columns don't
         depend on the records, batches are not planned one by one. Called once, before ``start``.

@@ -1,18 +1,17 @@
-"""Find the plugins that a worker may load: barnabas's own, the connectors that other packages announce by entry points,
-and those that ``barnabas.connect.plugins`` lists.
+"""Find the plugins that a worker may load: barnabas's own, those that other packages announce by entry points, and
+those that ``barnabas.connect.plugins`` lists.
 
-The group of the entry points is ``barnabas.connectors``. All plugins are imported here, when a worker starts: a request
-that names a class never causes an import, because an import runs code. A plugin that can't be imported, or is not a
-connector, is reported and skipped: the worker starts without it. Transforms, predicates and converters of other
-packages can't run in a task's query. Those that are announced are refused by name: in the log at the start, and in
-the answer to a request that configures one.
+The groups of the entry points are ``barnabas.connectors``, ``barnabas.transforms``, ``barnabas.predicates`` and
+``barnabas.converters``. All plugins are imported here, when a worker starts: a request that names a class never causes
+an import, because an import runs code. A plugin that can't be imported, or does not fit its group, is reported and
+skipped: the worker starts without it, and the answer to a request that configures it has the reason.
 """
 
 from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
@@ -29,25 +28,28 @@ from barnabas.connect.decide.validation.transforms_config import (
     TRANSFORMS_PACKAGE,
 )
 from barnabas.connect.plugins.api import Connector, SinkConnector, SourceConnector
+from barnabas.connect.plugins.record_plugins import Converter, Predicate, RecordPlugin, Transform
 from barnabas.connect.settings.plugin_config_def import ConfigDef
 
 __all__ = [
     "ALLOWED_SETTING",
     "GROUP",
     "OWN_CONNECTORS",
-    "REFUSED_GROUPS",
+    "RECORD_GROUPS",
     "built_in_plugins",
     "connector_plugin",
     "discover",
+    "record_plugin",
 ]
 
 GROUP = "barnabas.connectors"
 
-REFUSED_GROUPS = {
-    "barnabas.transforms": "transforms",
-    "barnabas.predicates": "predicates",
-    "barnabas.converters": "converters",
+RECORD_GROUPS: Mapping[str, tuple[PluginType, type[RecordPlugin]]] = {
+    "barnabas.transforms": (PluginType.TRANSFORMATION, Transform),
+    "barnabas.predicates": (PluginType.PREDICATE, Predicate),
+    "barnabas.converters": (PluginType.CONVERTER, Converter),
 }
+"""Groups of plugins between Kafka and a connector, with the class from which those of a group are derived."""
 
 # Barnabas's own connectors. They are listed here and not among the entry points, so that a checkout without a new
 # installation has them all.
@@ -58,6 +60,7 @@ OWN_CONNECTORS = (
     "barnabas.connect_spark.connectors.files.file_stream:FileStreamSource",
     "barnabas.connect_spark.connectors.files.files_to_topic:FilesToTopic",
     "barnabas.connect_spark.connectors.generator:Generator",
+    "barnabas.connect_spark.connectors.http.topic_to_http:TopicToHttp",
     "barnabas.connect_spark.connectors.jdbc.jdbc_sink:JdbcSink",
     "barnabas.connect_spark.connectors.jdbc.jdbc_source:JdbcSource",
     "barnabas.connect_spark.connectors.delta.topic_to_delta:TopicToDelta",
@@ -81,6 +84,12 @@ _FORMER_MODULES = {
 
 ALLOWED_SETTING = "barnabas.connect.plugins"
 
+_METHODS: Mapping[type[RecordPlugin], tuple[str, ...]] = {
+    Transform: ("apply",),
+    Predicate: ("test",),
+    Converter: ("data_type", "decode", "encode"),
+}
+
 _MODULE_AND_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 
 
@@ -89,14 +98,14 @@ class UnusablePlugin(Exception):
 
 
 def discover(entries: Iterable[EntryPoint] | None = None, *, allowed: Iterable[str] = ()) -> PluginRegistry:
-    """Import every connector. ``entries`` are those of all installed packages unless given.
+    """Import every plugin. ``entries`` are those of all installed packages unless given.
 
-    ``allowed`` are connectors without an entry point, as ``module:Class``.
+    ``allowed`` are plugins without an entry point, as ``module:Class``.
     """
     found = (
         list(entries)
         if entries is not None
-        else [entry_point for group in (GROUP, *REFUSED_GROUPS) for entry_point in entry_points(group=group)]
+        else [entry_point for group in (GROUP, *RECORD_GROUPS) for entry_point in entry_points(group=group)]
     )
     plugins = built_in_plugins()
     problems: list[str] = []
@@ -105,28 +114,14 @@ def discover(entries: Iterable[EntryPoint] | None = None, *, allowed: Iterable[s
         _collect(name, partial(_own_connector, name), plugins, problems)
     for entry in found:
         where = f"the entry point {entry.name} = {entry.value} of {_distribution(entry)}"
-        if entry.group in REFUSED_GROUPS:
-            reason = _refusal(entry)
-            refused |= dict.fromkeys(_names_of(entry), reason)
-            problems.append(f"{where} can't be used: {reason}")
-        else:
-            problem = _collect(where, partial(_connectors_of, entry), plugins, problems)
-            if problem is not None:
-                refused |= dict.fromkeys(_names_of(entry), problem)
+        problem = _collect(where, partial(_plugins_of, entry), plugins, problems)
+        if problem is not None:
+            refused |= dict.fromkeys(_names_of(entry), problem)
     for name in allowed:
-        problem = _collect(f"{name} of {ALLOWED_SETTING}", partial(_allowed_connector, name), plugins, problems)
+        problem = _collect(f"{name} of {ALLOWED_SETTING}", partial(_allowed_plugin, name), plugins, problems)
         if problem is not None:
             refused |= dict.fromkeys(_names(name), problem)
     return PluginRegistry(plugins, problems=problems, refused=refused)
-
-
-def _refusal(entry: EntryPoint) -> str:
-    kind = REFUSED_GROUPS[entry.group]
-    todo = "change the data in a connector of your own" if kind == "converters" else "do its work in a connector"
-    return (
-        f"{entry.value} belongs to {_distribution(entry)}, and {kind} of other packages than barnabas can't run here: "
-        f"use the built-in ones, or {todo}"
-    )
 
 
 def _names_of(entry: EntryPoint) -> list[str]:
@@ -190,16 +185,41 @@ def connector_plugin(connector: Any, location: str, *names: str) -> Plugin:
         raise UnusablePlugin(f"{connector.__name__} has no task_class")
     if not isinstance(connector.config_def, ConfigDef):
         raise UnusablePlugin(f"the config_def of {connector.__name__} is not a ConfigDef")
-    name = f"{connector.__module__}.{connector.__qualname__}"
-    others = (f"{connector.__module__}:{connector.__qualname__}", *names, *connector.aliases)
+    return _named_plugin(type_, connector, location, *names)
+
+
+def record_plugin(plugin: Any, group: str, location: str, *names: str) -> Plugin:
+    """Return the transform, predicate or converter. Its names are as for ``connector_plugin``. Raise UnusablePlugin."""
+    type_, base = RECORD_GROUPS[group]
+    if not isinstance(plugin, type):
+        raise UnusablePlugin(
+            f"it is an object of the class {type(plugin).__name__}, and not a class derived from {base.__name__}"
+        )
+    if not issubclass(plugin, base) or plugin is base:
+        raise UnusablePlugin(f"{plugin.__name__} is not derived from {base.__name__}, as {group} needs it")
+    missing = [name for name in _METHODS[base] if getattr(plugin, name) is getattr(base, name)]
+    if missing:
+        raise UnusablePlugin(f"{plugin.__name__} does not define {', '.join(missing)}")
+    if not isinstance(plugin.config_def, ConfigDef):
+        raise UnusablePlugin(f"the config_def of {plugin.__name__} is not a ConfigDef")
+    return _named_plugin(type_, plugin, location, *names)
+
+
+def _named_plugin(type_: PluginType, found: Any, location: str, *names: str) -> Plugin:
+    name = f"{found.__module__}.{found.__qualname__}"
+    others = (f"{found.__module__}:{found.__qualname__}", *names, *found.aliases)
     aliases = tuple(dict.fromkeys(other for other in others if other != name))
-    return Plugin(type_, name, connector.version, connector.config_def, connector, aliases, location)
+    return Plugin(type_, name, found.version, found.config_def, found, aliases, location)
 
 
-def _allowed_connector(name: str) -> list[Plugin]:
+def _allowed_plugin(name: str) -> list[Plugin]:
     if not _MODULE_AND_CLASS.fullmatch(name):
         raise UnusablePlugin(f"write {ALLOWED_SETTING} as module:Class, such as ticks.connectors:Ticks")
-    return [connector_plugin(_load(name), ALLOWED_SETTING, name)]
+    found = _load(name)
+    for group, (_, base) in RECORD_GROUPS.items():
+        if isinstance(found, type) and issubclass(found, base):
+            return [record_plugin(found, group, ALLOWED_SETTING, name)]
+    return [connector_plugin(found, ALLOWED_SETTING, name)]
 
 
 def _own_connector(name: str) -> list[Plugin]:
@@ -222,8 +242,11 @@ def _load(name: str) -> Any:
     return found
 
 
-def _connectors_of(entry: EntryPoint) -> list[Plugin]:
-    return [connector_plugin(entry.load(), _distribution(entry), entry.value.partition("[")[0].strip())]
+def _plugins_of(entry: EntryPoint) -> list[Plugin]:
+    name, found = entry.value.partition("[")[0].strip(), entry.load()
+    if entry.group in RECORD_GROUPS:
+        return [record_plugin(found, entry.group, _distribution(entry), name)]
+    return [connector_plugin(found, _distribution(entry), name)]
 
 
 def _distribution(entry: EntryPoint) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
+from barnabas.common.config_providers import ConfigProviders
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.tasks.transaction_requests import TransactionRequests
 from barnabas.connect.decide.validation.connector_validation import ConnectorValidation, ValidationDefaults
@@ -26,6 +27,7 @@ from barnabas.connect.plugins.api import (
     ConnectorContext,
     OffsetMap,
     OffsetRange,
+    RefusedRecord,
     SinkBatch,
     SinkTask,
     SourceOffset,
@@ -122,6 +124,15 @@ class _TaskContext:
         return found[-1] if found else None
 
 
+class _AsWritten(ConfigProviders):
+    """References to secrets count as their values: a test has no providers."""
+
+    __slots__ = ()
+
+    def resolve(self, text: str, given: list[str] | None = None) -> str:
+        return text
+
+
 class ConnectorKit:
     """One connector with its settings. It sets ``name`` and ``connector.class``, and a sink's ``topics``."""
 
@@ -135,13 +146,16 @@ class ConnectorKit:
         if self._plugin.type.text == "sink" and not {"topics", "topics.regex"} & set(config):
             self.config["topics"] = ",".join(topics or ["topic"])
         self._topics = dict(topics or {})
+        self.refused: list[RefusedRecord] = []
+        """The records that the last ``write`` reported as refused by the target."""
 
     @property
     def errors(self) -> dict[str, list[str]]:
         """Return validation errors by setting; empty for a valid configuration."""
         registry = PluginRegistry([*built_in_plugins(), self._plugin])
         converters = {"key": "StringConverter", "value": "StringConverter", "header": "SimpleHeaderConverter"}
-        infos = ConnectorValidation(registry, ValidationDefaults("test-workers", converters)).validate(self.config)
+        defaults = ValidationDefaults("test-workers", converters)
+        infos = ConnectorValidation(registry, defaults, _AsWritten({})).validate(self.config)
         return {config.value.name: config.value.errors for config in infos.configs if config.value.errors}
 
     @property
@@ -267,10 +281,17 @@ class ConnectorKit:
         frame = spark.createDataFrame(rows, _SINK_SCHEMA.format(key=key_type, value=value_type))
         task.start(spark)
         try:
-            task.write(frame, SinkBatch(batch_id, _ranges(records)))
+            if any(name.startswith("original_") for name in task.columns() or ()):
+                frame = _with_places(frame)
+            self.refused = list(task.write(frame, SinkBatch(batch_id, _ranges(records))) or ())
         finally:
             task.stop()
         return task
+
+
+def _with_places(frame: DataFrame) -> DataFrame:
+    """Return the frame with the columns that a task may name besides the common ones."""
+    return frame.selectExpr("*", *(f"{name} AS original_{name}" for name in ("topic", "partition", "offset")))
 
 
 def _ranges(records: Sequence[SinkRecord]) -> dict[TopicPartition, OffsetRange]:

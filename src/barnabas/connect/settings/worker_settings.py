@@ -286,7 +286,7 @@ class BarnabasWorkerSettings(SettingTable):
     barnabas_connect_mtls_principal_mapping_rules = by_name(STRING, "DEFAULT", "", LOW, READ_ONLY,
         "Rules that map the distinguished name in a client certificate to a user name, in the format of ssl.principal.mapping.rules.")
     barnabas_connect_plugins: list[str] = setting(LIST, "", "list", MEDIUM, READ_ONLY,
-        "Connector classes to load at start, as module:Class. A connector class must be listed here, or an installed package must declare it as an entry point.")
+        "Connectors, transforms, predicates and converters to load at start, as module:Class. A class of another package must be listed here, or that package must declare it as an entry point.")
     barnabas_connect_reassign_immediately: bool = setting(BOOLEAN, "true", "", MEDIUM, READ_ONLY,
         "Whether this worker, if it leads the group, immediately reassigns the work of a lost worker. With false, it first waits for scheduled.rebalance.max.delay.ms, as in Kafka.")
     barnabas_connect_request_max_bytes = by_name(INT, "16777216", "1024..", LOW, READ_ONLY,

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas.common.config_value import ConfigException
+from barnabas.connect.plugins.record_plugins import Converter as PluginConverterClass
+from barnabas.connect.plugins.record_plugins import RecordPlugin
 from barnabas.connect_spark.converters.avro_converter import AvroConverter
 from barnabas.connect_spark.converters.converter import Converter
 from barnabas.connect_spark.converters.json_converter import JsonConverter
+from barnabas.connect_spark.converters.plugin_converter import PluginConverter
 from barnabas.connect_spark.converters.primitive_converters import (
     BooleanConverter,
     ByteArrayConverter,
@@ -42,8 +45,14 @@ CONVERTERS: Mapping[str, type[Converter]] = {
 }
 
 
-def converter_of(setting: str, name: str, settings: Mapping[str, str]) -> Converter:
-    """Create the converter that ``setting`` names, with the settings below its prefix. Raise ConfigException."""
+def converter_of(
+    setting: str, name: str, settings: Mapping[str, str], plugins: Mapping[str, type[RecordPlugin]] | None = None
+) -> Converter:
+    """Create the converter that ``setting`` names, with the settings below its prefix. ``plugins`` are those of other
+    packages. Raise ConfigException."""
+    plugin = (plugins or {}).get(name)
+    if plugin is not None and issubclass(plugin, PluginConverterClass):
+        return _of_plugin(setting, plugin, settings)
     found = CONVERTERS.get(name)
     is_header = setting == "header.converter"
     if found is None or (found is SimpleHeaderConverter and not is_header):
@@ -52,5 +61,14 @@ def converter_of(setting: str, name: str, settings: Mapping[str, str]) -> Conver
         raise ConfigException(setting, name, f"no such converter; available: {names}")
     try:
         return found.of(settings)
+    except ConfigException as error:
+        raise ConfigException(f"{setting}.{error.name}", error.value, error.reason) from None
+
+
+def _of_plugin(setting: str, plugin: type[PluginConverterClass], settings: Mapping[str, str]) -> Converter:
+    if setting == "header.converter":
+        raise ConfigException(setting, plugin.__name__, "a converter of another package converts keys and values only")
+    try:
+        return PluginConverter(plugin(plugin.config_def.parse(settings)))
     except ConfigException as error:
         raise ConfigException(f"{setting}.{error.name}", error.value, error.reason) from None

@@ -36,10 +36,13 @@ from barnabas.connect_spark.converters.spark_types import spark_type
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from barnabas.connect.plugins.record_plugins import RecordPlugin
+
 __all__ = ["RecordConverter", "failure_of"]
 
 _PLACE = ("topic", "partition", "offset", "timestamp")
 _FRAME = (*_PLACE, "key", "value", "headers")
+_ORIGINALS = {f"original_{name}": name for name in ("topic", "partition", "offset")}
 _DEFAULT_HEADER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
 
@@ -72,7 +75,12 @@ class RecordConverter:
     _encoded: SessionCache[_Columns] = field(default_factory=SessionCache, compare=False, repr=False)
 
     @classmethod
-    def of(cls, connector_config: Mapping[str, str], worker_config: Mapping[str, str]) -> RecordConverter:
+    def of(
+        cls,
+        connector_config: Mapping[str, str],
+        worker_config: Mapping[str, str],
+        plugins: Mapping[str, type[RecordPlugin]] | None = None,
+    ) -> RecordConverter:
         """Create the connector's converters with the settings below ``key.converter`` etc., else the worker's with its
         own.
 
@@ -83,7 +91,7 @@ class RecordConverter:
             config = connector_config if connector_config.get(setting) else worker_config
             prefix = setting + "."
             below = {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
-            return converter_of(setting, config.get(setting) or otherwise, below)
+            return converter_of(setting, config.get(setting) or otherwise, below, plugins)
 
         return cls(find("key.converter", ""), find("value.converter", ""), find("header.converter", _DEFAULT_HEADER))
 
@@ -271,12 +279,14 @@ class RecordConverter:
         Different schemas are merged: a field that a record lacks is null, and types that don't fit together become
         VARIANT. Schemaless data gets the type that holds all of it, so that no field is lost.
         """
-        wanted = [name for name in _FRAME if name in columns]
+        wanted = [name for name in (*_FRAME, *_ORIGINALS) if name in columns]
         data = [name for name in ("key", "value") if name in wanted]
         types = {name: [_actual_type(batch, name) for batch in batches] for name in data}
         targets = {name: _settled(merged_type(kinds)) for name, kinds in types.items()}
 
         def column(batch: RecordBatch, at: int, name: str) -> Column:
+            if name in _ORIGINALS:
+                return F.col("original")[_ORIGINALS[name]].alias(name)
             if name not in types:
                 return F.col(name)
             return moved(F.col(name), _source(batch, name, types[name][at]), targets[name]).alias(name)

@@ -29,6 +29,7 @@ __all__ = [
     "note_finished",
     "note_planned",
     "open_checkpoint",
+    "planned_checkpoint",
     "read_state",
 ]
 
@@ -98,6 +99,20 @@ def open_checkpoint(
     if spark_ends is not None:
         _pretend(folder, spark_ends)
     return checkpoint
+
+
+def planned_checkpoint(checkpoint: Checkpoint, start: Position, ends: Sequence[object], *, now_ms: int) -> Checkpoint:
+    """Return a checkpoint whose next batch is the one from ``start`` to ``ends``, which another worker began.
+
+    The same folder is returned if that batch is planned there. Otherwise it is emptied, and batch 0 is planned.
+    """
+    state = read_state(checkpoint.folder)
+    if state is not None and state.planned != state.finished and state.planned is not None:
+        if list(ends) == state.ends[state.planned]:
+            return checkpoint
+    fresh = fresh_checkpoint(checkpoint.folder, now_ms=max(now_ms, _after(state)), start=start)
+    note_planned(fresh.folder, 0, ends)
+    return Checkpoint(fresh.folder, fresh.first_id, is_resumed=True)
 
 
 def fresh_checkpoint(

@@ -7,13 +7,15 @@ task on a Java worker, reads with the group, and this task must not continue.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from barnabas.clients.admin.group_offsets import OffsetAndMetadata
 from barnabas.clients.admin.partitions import IsolationLevel, OffsetSpec
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.connect.plugins.api import TerminalError
+from barnabas.connect.plugins.api import OffsetRange, TerminalError
 from barnabas.connect.settings.plugin_config_def import ConfigException
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["GroupPositions", "check_reset", "first_positions", "from_kafka_json", "kafka_json"]
 
 _RESETS = ("earliest", "latest", "none")
+_PLANNED = "barnabas-batch-end="
+_PLANNED_END = re.compile(rf"{_PLANNED}(\d{{1,18}})")
 
 Positions = dict[TopicPartition, int]
 
@@ -91,6 +95,28 @@ class GroupPositions:
         found = self._admin.list_group_offsets({self.group: partitions})[self.group].raise_for_errors()
         return {partition: committed.offset for partition, committed in found.items()}
 
+    def planned(self, partitions: Sequence[TopicPartition], positions: Mapping[TopicPartition, int]) -> Positions:
+        """Return where the batch ends that was begun at these positions (``plan``) and never committed.
+
+        Raise AdminError or ClientError.
+        """
+        found = self._admin.list_group_offsets({self.group: partitions})[self.group].raise_for_errors()
+        ends = {partition: _PLANNED_END.fullmatch(committed.metadata or "") for partition, committed in found.items()}
+        return {
+            partition: int(end[1])
+            for partition, end in ends.items()
+            if end is not None and found[partition].offset == positions[partition] < int(end[1])
+        }
+
+    def plan(self, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
+        """Note the ends of a batch beside its start, before the batch is written. Raise as ``commit``."""
+        self._commit(
+            {
+                partition: OffsetAndMetadata(offsets.start, metadata=f"{_PLANNED}{offsets.end}")
+                for partition, offsets in ranges.items()
+            }
+        )
+
     def bounds(
         self, partitions: Sequence[TopicPartition], *, is_committed: bool = False
     ) -> dict[TopicPartition, tuple[int, int]]:
@@ -107,6 +133,9 @@ class GroupPositions:
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> None:
         """Commit offsets. Raise AdminError or ClientError; TerminalError if the group has another member."""
+        self._commit(positions)
+
+    def _commit(self, positions: Mapping[TopicPartition, OffsetAndMetadata | int]) -> None:
         results = self._admin.alter_group_offsets(self.group, positions)
         taken = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP, ErrorCode.ILLEGAL_GENERATION)
         if any(error.code in taken for error in results.errors.values()):

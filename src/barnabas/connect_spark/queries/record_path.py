@@ -22,10 +22,25 @@ from barnabas.connect_spark.converters.record_batch import FAILURE, RecordBatch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
 
-__all__ = ["SINK_COLUMNS", "ConverterPath", "RecordPath", "counted", "raising", "refusing", "strict", "used_columns"]
+    from barnabas.connect.plugins.record_plugins import RecordPlugin
+
+__all__ = [
+    "ORIGINAL_COLUMNS",
+    "SINK_COLUMNS",
+    "ConverterPath",
+    "RecordPath",
+    "counted",
+    "raising",
+    "refusing",
+    "strict",
+    "used_columns",
+]
 
 SINK_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 """The columns that ``SinkTask.write`` receives."""
+
+ORIGINAL_COLUMNS = ("original_topic", "original_partition", "original_offset")
+"""The place of a record in Kafka, for tasks that name these columns."""
 
 
 class RecordPath(Protocol):
@@ -61,13 +76,18 @@ class RecordPath(Protocol):
 class ConverterPath:
     """The converters and transforms that the settings name."""
 
-    def __init__(self, connector_config: Mapping[str, str], worker_config: Mapping[str, str]) -> None:
-        """Create them. Raise ConfigException."""
+    def __init__(
+        self,
+        connector_config: Mapping[str, str],
+        worker_config: Mapping[str, str],
+        plugins: Mapping[str, type[RecordPlugin]] | None = None,
+    ) -> None:
+        """Create them. ``plugins`` are those of other packages, by full name. Raise ConfigException."""
         from barnabas.connect_spark.converters.record_converter import RecordConverter
         from barnabas.connect_spark.transforms.transform_chain import TransformChain
 
-        self._converter = RecordConverter.of(connector_config, worker_config)
-        self._transforms = TransformChain.of(connector_config)
+        self._converter = RecordConverter.of(connector_config, worker_config, plugins)
+        self._transforms = TransformChain.of(connector_config, plugins)
 
     def sink_batches(self, raw: DataFrame) -> list[RecordBatch]:
         return self._transforms.apply(self._converter.to_connect(raw))
@@ -98,13 +118,13 @@ def used_columns(task: SinkTask) -> tuple[str, ...]:
     names = task.columns()
     if names is None:
         return SINK_COLUMNS
-    unknown = [name for name in names if name not in SINK_COLUMNS]
+    known = (*SINK_COLUMNS, *ORIGINAL_COLUMNS)
+    unknown = [name for name in names if name not in known]
     if unknown or not names:
         raise TerminalError(
-            f"{type(task).__name__}.columns returns {', '.join(unknown) or 'none'}; a sink can use "
-            f"{', '.join(SINK_COLUMNS)}"
+            f"{type(task).__name__}.columns returns {', '.join(unknown) or 'none'}; a sink can use {', '.join(known)}"
         )
-    return tuple(name for name in SINK_COLUMNS if name in names)
+    return tuple(name for name in known if name in names)
 
 
 def strict(batch: RecordBatch) -> RecordBatch:

@@ -14,6 +14,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from barnabas.clients.admin import AdminClient
@@ -21,8 +22,8 @@ from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, parse_partitions
 from barnabas.connect.decide.validation.connector_rules import consumer_group_of
 from barnabas.connect.metrics.task_metrics import TaskKind
-from barnabas.connect.plugins.api import OffsetRange, SinkBatch, SinkTask, TerminalError
-from barnabas.connect_spark.positions.checkpoints import Checkpoint, open_checkpoint
+from barnabas.connect.plugins.api import OffsetRange, RefusedRecord, SinkBatch, SinkTask, TerminalError
+from barnabas.connect_spark.positions.checkpoints import Checkpoint, open_checkpoint, planned_checkpoint
 from barnabas.connect_spark.positions.group_positions import (
     GroupPositions,
     first_positions,
@@ -43,7 +44,16 @@ from barnabas.connect_spark.queries.kafka_settings import (
 )
 from barnabas.connect_spark.queries.kept_rows import kept
 from barnabas.connect_spark.queries.query_handle import start_query
-from barnabas.connect_spark.queries.record_path import SINK_COLUMNS, RecordPath, counted, refusing, strict, used_columns
+from barnabas.connect_spark.queries.record_path import (
+    ORIGINAL_COLUMNS,
+    SINK_COLUMNS,
+    RecordPath,
+    counted,
+    refusing,
+    strict,
+    used_columns,
+)
+from barnabas.connect_spark.queries.refused_records import refused_rows
 from barnabas.connect_spark.queries.running_query import BatchEnds, RunningQuery
 from barnabas.connect_spark.sessions.session_kind import is_remote
 from barnabas.connect_spark.sessions.spark_settings import QuerySettings
@@ -110,12 +120,10 @@ class SinkProgram:
         )
         self._positions = self._where_to_begin(group)
         truth = kafka_json(self._positions)
-        checkpoint = open_checkpoint(
-            self._spec.folder / "checkpoint", truth, lambda ends: ends[0], now_ms=time.time_ns() // 1_000_000
-        )
+        checkpoint = self._checkpoint(group, truth)
 
         def process(frame: DataFrame, number: int, handle: BatchEnds) -> None:
-            batch = self._batch(checkpoint.first_id, number, handle)
+            batch = replace(self._batch(checkpoint.first_id, number, handle), control=gate)
             if batch.ranges:
                 self._handle(frame, batch, gate, group)
 
@@ -183,6 +191,16 @@ class SinkProgram:
             log.warning("task %s: %s", self._spec.task, warning)
         return positions
 
+    def _checkpoint(self, group: GroupPositions, truth: dict[str, dict[str, int]]) -> Checkpoint:
+        now_ms = time.time_ns() // 1_000_000
+        checkpoint = open_checkpoint(self._spec.folder / "checkpoint", truth, lambda ends: ends[0], now_ms=now_ms)
+        planned = group.planned(self._partitions, self._positions) if self._task.repeats_batches else {}
+        ends = group.bounds(list(planned)) if planned else {}
+        planned = {partition: end for partition, end in planned.items() if end <= ends[partition][1]}
+        if not planned:
+            return checkpoint
+        return planned_checkpoint(checkpoint, truth, [kafka_json(self._positions | planned)], now_ms=now_ms)
+
     def _batch(self, first_id: int, number: int, handle: BatchEnds) -> SinkBatch:
         ends = handle.ends(number)
         before = handle.ends(number - 1) if number else None
@@ -216,12 +234,15 @@ class SinkProgram:
         """
         raw = raw.select(*_RAW_COLUMNS)
         self._is_fixed = self._is_kept = self._is_counted = False
-        if self._columns == SINK_COLUMNS and not self._policy.wants_bad_records:
+        names_originals = not set(self._columns).isdisjoint(ORIGINAL_COLUMNS)
+        # Records that ``write`` refuses are found among the raw ones.
+        takes_raw = names_originals or self._columns == SINK_COLUMNS
+        if takes_raw and not self._policy.wants_bad_records:
             return raw
-        fixed = self._path.fixed_batch(raw, self._columns)
+        fixed = None if names_originals else self._path.fixed_batch(raw, self._columns)
         can_fail = fixed is None or fixed.can_fail or self._refuses
         self._is_kept = self._policy.wants_bad_records and can_fail
-        if self._columns == SINK_COLUMNS:
+        if takes_raw:
             return raw
         if fixed is None or (fixed.can_fail and self._policy.wants_bad_records):
             return raw
@@ -237,6 +258,8 @@ class SinkProgram:
         figures, began_s = self._spec.figures, time.monotonic()
         records = sum(offsets.end - offsets.start for offsets in batch.ranges.values())
         figures.has_read(records)
+        if self._task.repeats_batches:
+            group.plan(batch.ranges)
         self._write(frame, batch, gate)
         figures.has_written(read=records, written=records - self._bad_records, took_ms=_ms_since(began_s))
         gate.ensure_unfenced()
@@ -294,12 +317,18 @@ class SinkProgram:
         if not self._policy.tolerates or not any(batch.can_fail for batch in batches):
             if not self._policy.tolerates:
                 batches = [strict(batch) for batch in batches]
-            self._task.write(self._given(batches), batch)
+            self._report_refused(frame, self._task.write(self._given(batches), batch), gate)
             return
         watched = [(batch, Observation()) for batch in batches]
         observed = [batch.with_frame(counted(batch.frame, observation)) for batch, observation in watched]
-        self._task.write(self._given(observed), batch)
-        observations = [observation for _, observation in watched]
+        refused = self._task.write(self._given(observed), batch)
+        self._report_bad(batches, [observation for _, observation in watched], batch, gate)
+        self._report_refused(frame, refused, gate)
+
+    def _report_bad(
+        self, batches: Sequence[RecordBatch], observations: Sequence[Observation], batch: SinkBatch, gate: BatchGate
+    ) -> None:
+        """Report the records that could not be converted."""
         if not self._policy.wants_bad_records:
             self._count_skipped(observations)
             return
@@ -307,8 +336,20 @@ class SinkProgram:
         if failures != 0:
             gate.ensure_unfenced()
             with ExitStack() as stack:  # They are converted once for the log, for dead letters, and for their number.
-                bad = [stack.enter_context(kept(batch.failed)) for batch in batches]
+                bad = [stack.enter_context(kept(converted.failed)) for converted in batches]
                 self._report_bad_records(bad, failures)
+
+    def _report_refused(self, frame: DataFrame, refused: Sequence[RefusedRecord] | None, gate: BatchGate) -> None:
+        """Report the records that the target refused. Raise TerminalError if bad records are not tolerated."""
+        if not refused:
+            return
+        if not self._policy.tolerates:
+            first = refused[0]
+            raise TerminalError(f"the record at {first.partition}, offset {first.offset} was refused: {first.message}")
+        gate.ensure_unfenced()
+        task_class = type(self._task)
+        rows = refused_rows(frame.select(*_RAW_COLUMNS), refused, f"{task_class.__module__}.{task_class.__qualname__}")
+        self._report_bad_records([rows], len(refused))
 
     def _given(self, batches: Sequence[RecordBatch]) -> DataFrame:
         """Return the good rows, as the task receives them."""
@@ -319,13 +360,15 @@ class SinkProgram:
     def _count_skipped(self, observations: Sequence[Observation]) -> None:
         """Count the bad records that the first action on the batch has left out. Nothing else examines them."""
         found = [_metrics(observation) or {} for observation in observations]
-        self._bad_records = count = sum(int(metrics.get("failures", 0)) for metrics in found)
+        count = sum(int(metrics.get("failures", 0)) for metrics in found)
+        self._bad_records += count
         self._spec.figures.has_failed(count, skipped=True)
         self._spec.figures.has_skipped(count, dead_letters=0)
 
     def _report_bad_records(self, bad: Sequence[DataFrame], count: int | None) -> None:
         figures = self._spec.figures
-        self._bad_records = count = sum(bad_record.count() for bad_record in bad) if count is None else count
+        count = sum(bad_record.count() for bad_record in bad) if count is None else count
+        self._bad_records += count
         if self._policy.is_logged:
             log_bad_records(bad, self._spec.task, self._policy)
         figures.has_failed(count, skipped=True, logged=min(count, LOGGED_MAX) if self._policy.is_logged else 0)

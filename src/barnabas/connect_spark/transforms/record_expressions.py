@@ -6,8 +6,8 @@ nothing for the others, no expression is repeated, and the whole chain is one pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from barnabas.connect_spark.converters.variants import null_variant, object_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
+    from pyspark.sql.types import DataType
 
 __all__ = [
     "Operand",
@@ -98,6 +99,8 @@ class Record:
     key: Operand
     value: Operand
     headers: Column
+    type_of: Callable[[Column], DataType] | None = field(default=None, compare=False, repr=False)
+    """Return the type of an expression over the columns of the batch; for transforms of other packages."""
 
     def operand(self, side: Side) -> Operand:
         return self.key if side is Side.KEY else self.value

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.sql import functions as F
 
@@ -20,6 +20,9 @@ from barnabas.connect.decide.validation.transforms_config import (
     TRANSFORMS,
     TRANSFORMS_PACKAGE,
 )
+from barnabas.connect.plugins.record_plugins import Predicate as PredicatePlugin
+from barnabas.connect.plugins.record_plugins import RecordPlugin
+from barnabas.connect.plugins.record_plugins import Transform as TransformPlugin
 from barnabas.connect_spark.converters.connect_schema import ConnectSchema, DataException
 from barnabas.connect_spark.converters.record_batch import FAILURE, RecordBatch, Stage
 from barnabas.connect_spark.converters.record_converter import failure_of
@@ -29,6 +32,7 @@ from barnabas.connect_spark.transforms.field_transforms import ExtractField, Hoi
 from barnabas.connect_spark.transforms.header_transforms import DropHeaders, HeaderFrom, InsertHeader
 from barnabas.connect_spark.transforms.insert_field import InsertField
 from barnabas.connect_spark.transforms.mask_field import MaskField
+from barnabas.connect_spark.transforms.plugin_transform import PluginPredicate, PluginTransform
 from barnabas.connect_spark.transforms.predicates import PREDICATE_CLASSES
 from barnabas.connect_spark.transforms.record_expressions import Operand, Outcome, Record, Side
 from barnabas.connect_spark.transforms.record_transforms import Filter, RegexRouter, TimestampRouter
@@ -39,6 +43,8 @@ from barnabas.connect_spark.transforms.value_transforms import Cast, Flatten
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
+
+P = TypeVar("P", bound=RecordPlugin)
 
 __all__ = ["Step", "TransformChain", "transform_of"]
 
@@ -94,14 +100,20 @@ class TransformChain:
     """Expressions depend on schemas and not on data, so only the first batch of its kind creates them."""
 
     @classmethod
-    def of(cls, connector_config: Mapping[str, str]) -> TransformChain:
-        """Parse ``transforms``, ``transforms.<alias>.*``, ``predicates`` and ``predicates.<alias>.*``.
+    def of(
+        cls, connector_config: Mapping[str, str], plugins: Mapping[str, type[RecordPlugin]] | None = None
+    ) -> TransformChain:
+        """Parse ``transforms``, ``transforms.<alias>.*``, ``predicates`` and ``predicates.<alias>.*``. ``plugins`` are
+        those of other packages, by full name.
 
         Raise ConfigException, naming the setting, for values that none of the classes here supports.
         """
-        predicates = {alias: _predicate(connector_config, alias) for alias in _aliases(connector_config, "predicates")}
+        known = plugins or {}
+        predicates = {
+            alias: _predicate(connector_config, alias, known) for alias in _aliases(connector_config, "predicates")
+        }
         aliases = _aliases(connector_config, "transforms")
-        return cls(tuple(_step(connector_config, alias, predicates) for alias in aliases))
+        return cls(tuple(_step(connector_config, alias, predicates, known) for alias in aliases))
 
     def apply(self, batches: Sequence[RecordBatch]) -> list[RecordBatch]:
         if not self.steps:
@@ -136,6 +148,7 @@ def _record(batch: RecordBatch) -> Record:
         Operand.of(batch.key_schema, F.col("key")),
         Operand.of(batch.value_schema, F.col("value")),
         F.col("headers"),
+        lambda column: batch.frame.select(column.alias("typed")).schema["typed"].dataType,
     )
 
 
@@ -193,6 +206,7 @@ def _branched(state: _State, after: Record, condition: Column, failure: Column) 
             after.key if after.key is before.key else after.key.when(condition, before.key),
             after.value if after.value is before.value else after.value.when(condition, before.value),
             F.when(condition, after.headers).otherwise(before.headers),
+            before.type_of,
         )
         return [replace(state, record=merged, failure=failure)]
 
@@ -216,9 +230,12 @@ def _below(config: Mapping[str, str], prefix: str) -> dict[str, str | None]:
     return {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
 
 
-def _predicate(config: Mapping[str, str], alias: str) -> Predicate:
+def _predicate(config: Mapping[str, str], alias: str, plugins: Mapping[str, type[RecordPlugin]]) -> Predicate:
     prefix = f"predicates.{alias}."
     type_name = config.get(f"{prefix}type", "")
+    plugin = plugins.get(type_name)
+    if plugin is not None and issubclass(plugin, PredicatePlugin):
+        return PluginPredicate(_made(plugin, config, prefix))
     name = type_name.removeprefix(f"{PREDICATES_PACKAGE}.")
     found = _PREDICATES.get(name)
     if found is None:
@@ -229,23 +246,46 @@ def _predicate(config: Mapping[str, str], alias: str) -> Predicate:
         raise _prefixed(error, prefix) from None
 
 
-def _step(config: Mapping[str, str], alias: str, predicates: Mapping[str, Predicate]) -> Step:
+def _step(
+    config: Mapping[str, str],
+    alias: str,
+    predicates: Mapping[str, Predicate],
+    plugins: Mapping[str, type[RecordPlugin]],
+) -> Step:
     prefix = f"transforms.{alias}."
-    type_name = config.get(f"{prefix}type", "")
-    name = type_name.removeprefix(f"{TRANSFORMS_PACKAGE}.")
-    if name not in TRANSFORMS:
-        raise ConfigException(f"{prefix}type", type_name, f"no such transform; available: {', '.join(TRANSFORMS)}")
-    try:
-        transform = transform_of(name, _below(config, prefix))
-    except ConfigException as error:
-        raise _prefixed(error, prefix) from None
+    class_name, transform = _transform(config, prefix, plugins)
     wanted = config.get(f"{prefix}predicate", "")
     if wanted and wanted not in predicates:
         raise ConfigException(
             f"{prefix}predicate", wanted, f"`predicates` lacks this alias; it has {', '.join(predicates) or 'none'}"
         )
     negate = config.get(f"{prefix}negate", "false").strip().lower() == "true"
-    return Step(f"{TRANSFORMS_PACKAGE}.{name}", transform, predicates.get(wanted), negate)
+    return Step(class_name, transform, predicates.get(wanted), negate)
+
+
+def _transform(
+    config: Mapping[str, str], prefix: str, plugins: Mapping[str, type[RecordPlugin]]
+) -> tuple[str, Transform]:
+    """Return the transform and the full name of its class."""
+    type_name = config.get(f"{prefix}type", "")
+    plugin = plugins.get(type_name)
+    if plugin is not None and issubclass(plugin, TransformPlugin):
+        return f"{plugin.__module__}.{plugin.__qualname__}", PluginTransform(_made(plugin, config, prefix))
+    name = type_name.removeprefix(f"{TRANSFORMS_PACKAGE}.")
+    if name not in TRANSFORMS:
+        raise ConfigException(f"{prefix}type", type_name, f"no such transform; available: {', '.join(TRANSFORMS)}")
+    try:
+        return f"{TRANSFORMS_PACKAGE}.{name}", transform_of(name, _below(config, prefix))
+    except ConfigException as error:
+        raise _prefixed(error, prefix) from None
+
+
+def _made(plugin: type[P], config: Mapping[str, str], prefix: str) -> P:
+    """Create a plugin of another package with its settings below the prefix. Raise ConfigException."""
+    try:
+        return plugin(plugin.config_def.parse(_below(config, prefix)))
+    except ConfigException as error:
+        raise _prefixed(error, prefix) from None
 
 
 def transform_of(name: str, settings: Mapping[str, str | None]) -> Transform:

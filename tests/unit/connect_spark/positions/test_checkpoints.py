@@ -11,7 +11,9 @@ from barnabas.connect_spark.positions.checkpoints import (
     CheckpointState,
     agrees,
     fresh_checkpoint,
+    note_planned,
     open_checkpoint,
+    planned_checkpoint,
     read_state,
 )
 
@@ -113,3 +115,28 @@ def test_a_checkpoint_is_used_if_and_only_if_its_finished_batches_end_at_the_pos
     state = CheckpointState(0, 1, planned if planned >= 0 else None, finished if finished >= 0 else None, by_batch)
     sound = planned - finished in (0, 1)
     assert agrees(state, truth, position_of) == (sound and truth == 10 * (finished + 1))
+
+
+def test_a_batch_that_another_worker_began_is_planned_here(tmp_path: Path) -> None:
+    start, ends = {"t": {"0": 5}}, [{"t": {"0": 9}}]
+    fresh = open_checkpoint(tmp_path / "c", start, position_of, now_ms=NOW)
+    planned = planned_checkpoint(fresh, start, ends, now_ms=NOW)
+    state = read_state(planned.folder)
+    assert state is not None
+    assert (state.start, state.planned, state.finished, state.ends) == (start, 0, None, {0: ends})
+    assert planned.is_resumed
+    assert planned.first_id > NOW - 1
+    assert reopened(planned.folder, start)
+    assert planned_checkpoint(planned, start, ends, now_ms=NOW + 5) is planned
+
+
+def test_another_plan_of_this_worker_that_was_never_noted_is_discarded(tmp_path: Path) -> None:
+    start = {"t": {"0": 5}}
+    fresh = open_checkpoint(tmp_path / "c", start, position_of, now_ms=NOW)
+    note_planned(fresh.folder, 0, [{"t": {"0": 7}}])
+    resumed = open_checkpoint(tmp_path / "c", start, position_of, now_ms=NOW + 1)
+    planned = planned_checkpoint(resumed, start, [{"t": {"0": 9}}], now_ms=NOW + 1)
+    state = read_state(planned.folder)
+    assert state is not None
+    assert state.ends == {0: [{"t": {"0": 9}}]}
+    assert planned.first_id > resumed.first_id

@@ -1,16 +1,51 @@
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.clients.admin.group_offsets import OffsetAndMetadata
+from barnabas.clients.admin.results import Results
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.plugins.api import OffsetRange, TerminalError
 from barnabas.connect.settings.plugin_config_def import ConfigException
-from barnabas.connect_spark.positions.group_positions import first_positions, from_kafka_json, kafka_json
+from barnabas.connect_spark.positions.group_positions import (
+    GroupPositions,
+    first_positions,
+    from_kafka_json,
+    kafka_json,
+)
 from barnabas.connect_spark.queries.sink_query import ranges_of
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+class Committed:
+    """An admin client of a cluster that keeps the offsets of one group."""
+
+    def __init__(self) -> None:
+        self.values: dict[TopicPartition, OffsetAndMetadata] = {}
+
+    def list_group_offsets(self, groups: Mapping[str, Sequence[TopicPartition]]) -> Any:
+        return {name: Results(dict(self.values), {}) for name in groups}
+
+    def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]) -> Any:
+        for partition, offset in offsets.items():
+            self.values[partition] = OffsetAndMetadata(offset) if isinstance(offset, int) else offset
+        return Results(dict.fromkeys(offsets), {})
+
+
+def test_the_end_of_a_batch_is_noted_until_the_batch_is_committed() -> None:
+    group = GroupPositions(Committed(), "g")  # type: ignore[arg-type]
+    group.plan({P0: OffsetRange(3, 9), P1: OffsetRange(0, 4)})
+    assert group.committed([P0, P1]) == {P0: 3, P1: 0}
+    assert group.planned([P0, P1], {P0: 3, P1: 0}) == {P0: 9, P1: 4}
+    assert group.planned([P0, P1], {P0: 4, P1: 0}) == {P1: 4}, "somebody has moved the position"
+    group.commit({P0: 9, P1: 4})
+    assert group.planned([P0, P1], {P0: 9, P1: 4}) == {}
 
 
 def test_a_task_continues_from_a_committed_offset_inside_the_partition() -> None:

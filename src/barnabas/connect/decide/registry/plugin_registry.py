@@ -8,7 +8,7 @@ module imports nothing: a request can't use a class that is not registered.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.decide.registry.plugin import CONNECTORS, Plugin, PluginType
 from barnabas.connect.decide.registry.plugin_versions import (
@@ -88,6 +88,15 @@ class PluginRegistry:
                 found[0].name, wanted, [plugin.version for plugin in found if plugin.version is not None]
             )
         return matching[-1]
+
+    def record_plugins(self) -> dict[str, Any]:
+        """Return the classes of transforms, predicates and converters from other packages, by their full names."""
+        return {
+            name: plugin.target
+            for plugin in self._plugins
+            if plugin.type not in CONNECTORS and plugin.target is not None
+            for name in plugin.full_names
+        }
 
     def refusal(self, name: str) -> str | None:
         """Return why an installed plugin of this name could not be loaded; None for an unknown name."""
@@ -179,12 +188,17 @@ class PluginRegistry:
         return types[0].noun
 
 
+_GROUPS = {PluginType.TRANSFORMATION: "transforms", PluginType.PREDICATE: "predicates"}
+
+
 def _how_to_allow(name: str, types: Sequence[PluginType]) -> str:
     """Return how to make a worker load a class that may be installed."""
-    if ":" not in name or (types and not set(types) & set(CONNECTORS)):
+    if ":" not in name:
         return ""
+    is_connector = not types or set(types) & set(CONNECTORS)
+    group = "barnabas.connectors" if is_connector else f"barnabas.{_GROUPS.get(types[0], 'converters')}"
     return (
-        ". A worker loads connectors of other packages only if an entry point of barnabas.connectors announces them, "
+        f". A worker loads plugins of other packages only if an entry point of {group} announces them, "
         "or barnabas.connect.plugins of the worker's settings lists them"
     )
 

@@ -42,6 +42,11 @@ __all__ = ["ConnectorValidation", "SettingState", "ValidationDefaults", "validat
 
 log = logging.getLogger(__name__)
 
+_MUST_BE_REFERENCE = (
+    "is a secret, and settings are stored in a topic: write a reference such as ${file:/etc/secrets.properties:token}, "
+    "with config.providers in the worker's settings"
+)
+
 _CONVERTER_TYPES = {
     "key": (PluginType.CONVERTER,),
     "value": (PluginType.CONVERTER,),
@@ -340,6 +345,10 @@ class _Run:
             found = plugin.target.validate(config, settings)
         except Exception as error:  # A plugin may raise anything.
             raise ConnectError(f"{plugin.name} failed to validate: {type(error).__name__}: {error}") from error
+        for name in sorted(plugin.target.reference_settings):
+            given = self._given.get(name)
+            if given and not has_reference(given) and name in states:
+                states[name].errors.append(f"{name} {_MUST_BE_REFERENCE}")
         for name, errors in found.items():
             state = states.get(name) or extra.setdefault(name, SettingState(name, config.get(name)))
             state.errors += [str(error) for error in errors]

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 from barnabas.connect_spark.connectors.jdbc.column_types import ColumnType, Kind, TableColumn
 from barnabas.connect_spark.connectors.jdbc.database_address import DatabaseAddress
-from barnabas.connect_spark.connectors.jdbc.sql_dialect import Dialect, columns_of, dialect_of
+from barnabas.connect_spark.connectors.jdbc.dialects import dialect_of
+from barnabas.connect_spark.connectors.jdbc.sql_dialect import Dialect, columns_of
 
 __all__ = ["Database", "DatabaseError", "SqliteDatabase"]
 

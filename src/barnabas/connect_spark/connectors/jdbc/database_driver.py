@@ -1,4 +1,4 @@
-"""PostgreSQL and DuckDB, through their drivers in the JVM of the Spark session.
+"""PostgreSQL, DuckDB and others, through their drivers in the JVM of the Spark session.
 
 A driver is loaded from its jar when the first connector needs it, in addition to the session's own jars. Python passes
 statements and file names; rows go from file to database: DuckDB reads Parquet itself, PostgreSQL's driver copies CSV.
@@ -13,7 +13,7 @@ import os
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,18 +21,30 @@ from typing import TYPE_CHECKING, Any
 from barnabas.connect_spark.connectors.jdbc.column_types import ColumnType, Kind, TableColumn
 from barnabas.connect_spark.connectors.jdbc.database import DatabaseError, Parameter
 from barnabas.connect_spark.connectors.jdbc.database_address import DatabaseAddress
-from barnabas.connect_spark.connectors.jdbc.sql_dialect import columns_of, dialect_of, quoted
+from barnabas.connect_spark.connectors.jdbc.dialects import dialect_of
+from barnabas.connect_spark.connectors.jdbc.sql_dialect import columns_of, quoted
 from barnabas.connect_spark.sessions.session_kind import is_remote
-from barnabas.spark.connector_jars import cache_directory, duckdb_jars, postgresql_jars
+from barnabas.spark.connector_jars import (
+    cache_directory,
+    duckdb_jars,
+    mariadb_jars,
+    postgresql_jars,
+    sqlserver_jars,
+)
 from barnabas.spark.errors import SparkUnavailable
 from barnabas.spark.java_runtime import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["DriverDatabase", "is_transient_error"]
+__all__ = ["DriverDatabase", "column_type", "is_transient_error"]
 
-_DRIVERS = {"postgresql": "org.postgresql.Driver", "duckdb": "org.duckdb.DuckDBDriver"}
+_DRIVERS = {
+    "postgresql": "org.postgresql.Driver",
+    "duckdb": "org.duckdb.DuckDBDriver",
+    "mysql": "org.mariadb.jdbc.Driver",
+    "sqlserver": "com.microsoft.sqlserver.jdbc.SQLServerDriver",
+}
 _LOGIN_TIMEOUT_S = "20"
 _COPY_BYTES = 1 << 16
 _MOST_DIGITS = 38
@@ -43,10 +55,15 @@ _drivers: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictio
 
 _DECIDED = ("22", "23", "42", "28", "3D")
 """Classes of SQLSTATE that a retry can't fix: bad data, constraint, wrong statement or password, no database."""
-_SOMEBODY_WAS_FASTER = ("42P07", "42701")
+_SOMEBODY_WAS_FASTER = ("42P07", "42701", "42S01", "42S21")
 _MADE_AT_ONCE = ("pg_type_typname_nsp_index", "pg_class_relname_nsp_index", "already exists")
 """If two tasks create the same table or column, one receives this error, and finds the table when it retries."""
 _DECIDED_BY_DUCKDB = ("Constraint", "Conversion", "Binder", "Catalog", "Parser", "Out of Range", "Invalid Input")
+
+_DECIDED_BY_SQLSERVER = frozenset(
+    # Syntax, names, types, nulls, keys, lengths, rights, login, database.
+    (102, 156, 207, 208, 220, 229, 241, 245, 242, 248, 515, 547, 2601, 2627, 2628, 8114, 8115, 8152, 4060, 18456)
+)
 
 _KINDS = {
     "bool": Kind.BOOLEAN,
@@ -99,23 +116,29 @@ class DriverDatabase:
             )
         self.dialect = dialect_of(address.dialect)
         self._where = address.url
+        self._spark = spark
         gateway: Any = context._gateway
         self._jvm: Any = gateway.jvm
         driver = _driver(gateway, address.dialect)
         properties = self._jvm.java.util.Properties()
-        if address.dialect == "postgresql":
-            given = {"user": user, "password": password, "loginTimeout": _LOGIN_TIMEOUT_S}
-            given |= {"connectTimeout": _LOGIN_TIMEOUT_S, "ApplicationName": "barnabas", "tcpKeepAlive": "true"}
-            for name, value in given.items():
-                if value:
-                    properties.setProperty(name, value)
+        for name, value in self._properties(user, password).items():
+            properties.setProperty(name, value)
         with self._errors():
             self._connection = driver.connect(address.url, properties)
-            if address.dialect == "postgresql":
-                self.execute("SET TIME ZONE 'UTC'")
-            else:
-                self.execute("SET TimeZone = 'UTC'")
+            self._prepare_session()
             self._connection.setAutoCommit(False)
+
+    def _properties(self, user: str | None, password: str | None) -> dict[str, str]:
+        """Return the driver's own settings."""
+        if self.dialect.name != "postgresql":
+            return {}
+        login = {name: value for name, value in (("user", user), ("password", password)) if value}
+        limits = {"loginTimeout": _LOGIN_TIMEOUT_S, "connectTimeout": _LOGIN_TIMEOUT_S}
+        return {**login, **limits, "ApplicationName": "barnabas", "tcpKeepAlive": "true"}
+
+    def _prepare_session(self) -> None:
+        """Make times those of UTC."""
+        self.execute("SET TIME ZONE 'UTC'" if self.dialect.name == "postgresql" else "SET TimeZone = 'UTC'")
 
     def begin(self) -> None:
         """Do nothing: the first statement begins a transaction."""
@@ -135,7 +158,7 @@ class DriverDatabase:
 
     def columns(self, table: tuple[str, ...]) -> list[TableColumn]:
         # PostgreSQL's own catalogue lists also what the user may not read; a bare name is resolved as in statements.
-        schema = "current_schema()" if len(table) == 1 else "?"
+        schema = self.dialect.schema if len(table) == 1 else "?"
         sql = (
             "SELECT column_name, is_nullable FROM information_schema.columns "
             f"WHERE table_schema = {schema} AND table_name = ? ORDER BY ordinal_position"
@@ -209,7 +232,7 @@ class DriverDatabase:
                     (
                         str(data.getColumnLabel(at)),
                         type_name,
-                        _column_type(type_name, data.getPrecision(at), data.getScale(at)),
+                        self._column_type(type_name, data.getPrecision(at), data.getScale(at)),
                     )
                 )
         doubled = sorted({name for name, _, _ in found if [column[0] for column in found].count(name) > 1})
@@ -218,6 +241,9 @@ class DriverDatabase:
                 f"the query returns more than one column {', '.join(doubled)}: name them with AS", is_transient=False
             )
         return found
+
+    def _column_type(self, type_name: str, precision: int, scale: int) -> ColumnType:
+        return column_type(_KINDS, type_name, precision, scale)
 
     def _selected(self, query: str) -> str:
         """Return the query with its columns in the form in which they are transferred."""
@@ -271,12 +297,17 @@ class DriverDatabase:
         state = ""
         with suppress(Exception):
             state = str(thrown.getSQLState() or "")
-        is_transient = is_transient_error(self.dialect.name, state, message)
+        code = 0
+        with suppress(Exception):
+            code = int(thrown.getErrorCode())
+        is_transient = is_transient_error(self.dialect.name, state, message, code)
         return DatabaseError(f"{self._where}: {message}", is_transient=is_transient)
 
 
-def is_transient_error(dialect: str, state: str, message: str) -> bool:
-    """Decide by SQLSTATE, which DuckDB lacks, and by the message."""
+def is_transient_error(dialect: str, state: str, message: str, code: int = 0) -> bool:
+    """Decide by SQLSTATE, which DuckDB lacks, by the message, and by SQL Server's error number."""
+    if dialect == "sqlserver":
+        return code not in _DECIDED_BY_SQLSERVER
     if state in _SOMEBODY_WAS_FASTER or any(text in message for text in _MADE_AT_ONCE):
         return True
     if dialect == "duckdb":
@@ -289,11 +320,12 @@ def _plain(result: Any, at: int) -> Any:
     return value if value is None or isinstance(value, str | int | bool | float) else str(value)
 
 
-def _column_type(type_name: str, precision: int, scale: int) -> ColumnType:
+def column_type(kinds: Mapping[str, Kind], type_name: str, precision: int, scale: int) -> ColumnType:
+    """Return our type for the database's name of a type, without its length."""
     name = type_name.partition("(")[0].strip()
     if name in ("numeric", "decimal") and 0 < precision <= _MOST_DIGITS and 0 <= scale <= precision:
         return ColumnType(Kind.DECIMAL, precision, scale)
-    return ColumnType(_KINDS.get(name, Kind.TEXT))
+    return ColumnType(kinds.get(name, Kind.TEXT))
 
 
 def _driver(gateway: Any, dialect: str) -> Any:
@@ -306,7 +338,12 @@ def _driver(gateway: Any, dialect: str) -> Any:
 
 
 def _loaded(gateway: Any, dialect: str) -> Any:
-    jars: dict[str, Callable[..., list[Path]]] = {"postgresql": postgresql_jars, "duckdb": duckdb_jars}
+    jars: dict[str, Callable[..., list[Path]]] = {
+        "postgresql": postgresql_jars,
+        "duckdb": duckdb_jars,
+        "mysql": mariadb_jars,
+        "sqlserver": sqlserver_jars,
+    }
     try:
         paths = jars[dialect](cache_directory(os.environ), find_java(os.environ), _tell)
     except SparkUnavailable as error:

@@ -19,6 +19,7 @@ from barnabas.connect.plugins.api import (
 from barnabas.connect_spark.connectors.jdbc.database import Database, SqliteDatabase
 from barnabas.connect_spark.connectors.jdbc.database_address import address_error, parse_address
 from barnabas.connect_spark.connectors.jdbc.database_driver import DriverDatabase
+from barnabas.connect_spark.connectors.jdbc.row_database import RowDatabase
 from barnabas.connect_spark.sessions.shared_folder import place_of, require_shared
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ CONNECTION = (
         URL,
         ConfigType.STRING,
         REQUIRED,
-        "The database: jdbc:sqlite:/path, jdbc:duckdb:/path or jdbc:postgresql://host:port/database.",
+        "The database: jdbc:sqlite:/path, jdbc:duckdb:/path, jdbc:postgresql://host:port/database, jdbc:mariadb: and "
+        "jdbc:mysql: in the same form, or jdbc:sqlserver://host:port;databaseName=database.",
         NonEmptyString(),
         Importance.HIGH,
     ),
@@ -65,9 +67,8 @@ def connect(settings: Mapping[str, Any], spark: SparkSession | None, *, must_exi
     if address.dialect == "sqlite":
         return SqliteDatabase(address)
     password = settings[PASSWORD]
-    return DriverDatabase(
-        address, settings[USER], password.value if isinstance(password, Password) else password, spark
-    )
+    kind = RowDatabase if address.dialect in ("mysql", "sqlserver") else DriverDatabase
+    return kind(address, settings[USER], password.value if isinstance(password, Password) else password, spark)
 
 
 def staging_folder(settings: Mapping[str, object], spark: SparkSession) -> Path:

@@ -35,7 +35,7 @@ from barnabas.connect_spark.connectors.jdbc.database import Database, DatabaseEr
 from barnabas.connect_spark.connectors.jdbc.database_access import DatabaseAccess
 from barnabas.connect_spark.connectors.jdbc.jdbc_settings import CONNECTION, STAGING, connect, connection_errors
 from barnabas.connect_spark.connectors.jdbc.position_table import Positions
-from barnabas.connect_spark.connectors.jdbc.sql_dialect import DELETED, OFFSET, PARTITION
+from barnabas.connect_spark.connectors.jdbc.sql_dialect import DELETED, OFFSET, PARTITION, Table
 from barnabas.connect_spark.connectors.jdbc.table_batch import Fields, TopicFiles, fields_of, topic_files, write_files
 from barnabas.connect_spark.connectors.jdbc.target_tables import TableRules, target_table
 
@@ -103,20 +103,41 @@ class JdbcSinkTask(SinkTask):
         if self._positions.is_done(database, batch):
             database.rollback()
             return
+        columns, is_changed = self._prepared(database, fields, found)
+        if is_changed and database.dialect.commits_ddl:
+            # The transaction has ended, and with it the lock of the positions.
+            database.begin()
+            if self._positions.is_done(database, batch):
+                database.rollback()
+                return
         for files_of_topic in found:
-            self._write_topic(database, fields, files_of_topic, is_alone=len(found) == 1)
+            self._write_topic(database, fields, files_of_topic, columns[files_of_topic.topic])
         self._positions.write(database, batch)
         database.commit()
 
-    def _write_topic(self, database: Database, fields: Fields, found: TopicFiles, *, is_alone: bool) -> None:
-        table = target_table(str(self.settings["table.name.format"]), found.topic)
-        names = list(fields.columns)
-        filled = {name for at, name in enumerate(names) if at in found.filled} | set(fields.keys)
+    def _prepared(
+        self, database: Database, fields: Fields, found: list[TopicFiles]
+    ) -> tuple[dict[str, list[str]], bool]:
+        """Create missing tables and columns. Return the columns to write of each topic, and whether any was created."""
         rules = TableRules(
             creates=bool(self.settings["auto.create"]), evolves=bool(self.settings["auto.evolve"]), keys=fields.keys
         )
         types = {name: kind for name, (_, kind) in fields.columns.items()}
-        columns = rules.prepare(database, table, types, filled, is_alone=is_alone)
+        columns, is_changed = {}, False
+        for files_of_topic in found:
+            filled = {name for at, name in enumerate(fields.columns) if at in files_of_topic.filled} | set(fields.keys)
+            table = self._table(files_of_topic)
+            chosen, is_new = rules.prepare(database, table, types, filled, is_alone=len(found) == 1)
+            columns[files_of_topic.topic] = chosen
+            is_changed = is_changed or is_new
+        return columns, is_changed
+
+    def _table(self, found: TopicFiles) -> Table:
+        return target_table(str(self.settings["table.name.format"]), found.topic)
+
+    def _write_topic(self, database: Database, fields: Fields, found: TopicFiles, columns: list[str]) -> None:
+        table = self._table(found)
+        names = list(fields.columns)
         database.execute(database.dialect.drop_staging)
         database.execute(database.dialect.create_staging(table, columns))
         places = [names.index(name) for name in columns]
@@ -149,7 +170,7 @@ class JdbcSinkTask(SinkTask):
 
 
 class JdbcSink(SinkConnector):
-    """Records of topics in tables of SQLite, DuckDB or PostgreSQL, each exactly once."""
+    """Records of topics in tables of SQLite, DuckDB, PostgreSQL, MariaDB, MySQL or SQL Server, each exactly once."""
 
     version = "1.0.0"
     aliases: ClassVar[tuple[str, ...]] = (

@@ -143,10 +143,10 @@ class JdbcSourceTask(PolledSourceTask):
     def _until(self, database: Database) -> int:
         """Return the moment before which rows are read, in microseconds."""
         delay_ms = int(str(self.settings["timestamp.delay.interval.ms"]))
-        if database.dialect.name == "sqlite":
+        if not database.dialect.clock:
             return time.time_ns() // 1000 - delay_ms * 1000
-        clock = "clock_timestamp()" if database.dialect.name == "postgresql" else "now()"
-        return int(database.rows(f"SELECT {database.dialect.micros(clock)}")[0][0]) - delay_ms * 1000
+        now = database.rows(f"SELECT {database.dialect.micros(database.dialect.clock)}")
+        return int(now[0][0]) - delay_ms * 1000
 
     # ---- the first position
 
@@ -203,7 +203,7 @@ def check_columns(table: str, columns: Mapping[str, TableColumn], reading: Readi
 
 
 class JdbcSource(SourceConnector):
-    """New and changed rows of tables of SQLite, DuckDB or PostgreSQL."""
+    """New and changed rows of tables of SQLite, DuckDB, PostgreSQL, MariaDB, MySQL or SQL Server."""
 
     version = "1.0.0"
     aliases: ClassVar[tuple[str, ...]] = (

@@ -127,15 +127,16 @@ class Reading:
 
         With an offset of ``rows_max - 1`` that is the last row that fits; if fewer rows exist, use ``last``.
         """
-        return f"{self._ends(position, until_micros)} ORDER BY {', '.join(self._order)} LIMIT 1 OFFSET {rows_max - 1}"
+        query = f"{self._ends(position, until_micros)} ORDER BY {', '.join(self._order)}"
+        return self.dialect.one_row(query, rows_max - 1)
 
     def last(self, position: Position, until_micros: int) -> str:
         """Return the query for the end if all rows fit."""
         backwards = ", ".join(f"{column} DESC" for column in self._order)
-        return f"{self._ends(position, until_micros)} ORDER BY {backwards} LIMIT 1"
+        return self.dialect.one_row(f"{self._ends(position, until_micros)} ORDER BY {backwards}", 0)
 
     def _ends(self, position: Position, until_micros: int) -> str:
-        number = f"CAST({self._number} AS BIGINT)" if self.has_numbers else "NULL"
+        number = self.dialect.as_number(self._number) if self.has_numbers else "NULL"
         micros = self._micros if self.has_times else "NULL"
         return f"SELECT {number}, {micros} FROM {self.source} WHERE {self._between(position, until_micros)}"
 

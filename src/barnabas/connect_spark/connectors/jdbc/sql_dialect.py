@@ -17,10 +17,24 @@ from datetime import UTC, datetime, timedelta
 
 from barnabas.connect_spark.connectors.jdbc.column_types import ColumnType, Kind
 
-__all__ = ["DELETED", "OFFSET", "PARTITION", "Dialect", "dialect_of", "quoted"]
+__all__ = [
+    "DELETED",
+    "DUCKDB",
+    "OFFSET",
+    "PARTITION",
+    "POSTGRESQL",
+    "RANK",
+    "SQLITE",
+    "Dialect",
+    "Table",
+    "columns_of",
+    "moment_text",
+    "quoted",
+    "table_name",
+]
 
 PARTITION, OFFSET, DELETED = "__barnabas_partition", "__barnabas_offset", "__barnabas_deleted"
-_RANK, _CUT = "__barnabas_rank", "__barnabas_cut"
+RANK, _CUT = "__barnabas_rank", "__barnabas_cut"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_DIGITS = 38
 
@@ -47,8 +61,18 @@ class Dialect:
     staging: str
     true: str
     locks_rows: bool = False
+    clock: str = ""
+    """The present time in UTC; empty where the worker's clock is that of the database."""
+    schema: str = "current_schema()"
+    """The schema of a table whose name has none."""
+    commits_ddl: bool = False
+    """Whether a statement that creates or changes a table commits the transaction."""
 
     # ---- tables
+
+    def key_type(self, wanted: ColumnType) -> str:
+        """Return the type of a column in a primary key: some databases limit its length."""
+        return self.column_type(wanted)
 
     def column_type(self, wanted: ColumnType) -> str:
         text = self.types[wanted.kind]
@@ -58,7 +82,9 @@ class Dialect:
 
     def create_table(self, table: Table, columns: dict[str, ColumnType], keys: Sequence[str]) -> str:
         lines = [
-            f"{quoted(name)} {self.column_type(column_type)}{' NOT NULL' if name in keys else ''}"
+            f"{quoted(name)} {self.key_type(column_type)} NOT NULL"
+            if name in keys
+            else f"{quoted(name)} {self.column_type(column_type)}"
             for name, column_type in columns.items()
         ]
         if keys:
@@ -116,7 +142,7 @@ class Dialect:
 
     def _last(self, columns: Sequence[str], keys: Sequence[str]) -> str:
         order = f"ORDER BY {quoted(OFFSET)} DESC, {quoted(PARTITION)} DESC"
-        rank = f"ROW_NUMBER() OVER (PARTITION BY {columns_of(keys)} {order}) AS {quoted(_RANK)}"
+        rank = f"ROW_NUMBER() OVER (PARTITION BY {columns_of(keys)} {order}) AS {quoted(RANK)}"
         return f"(SELECT {columns_of([*columns, DELETED])}, {rank} FROM {self.staging}) AS r"
 
     def _upsert(self, table: Table, columns: Sequence[str], keys: Sequence[str]) -> str:
@@ -124,7 +150,7 @@ class Dialect:
         sets = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in others)
         return (
             f"INSERT INTO {table_name(table)} ({columns_of(columns)}) SELECT {columns_of(columns)} "
-            f"FROM {self._last(columns, keys)} WHERE {quoted(_RANK)} = 1 AND NOT {self._deletes()} "
+            f"FROM {self._last(columns, keys)} WHERE {quoted(RANK)} = 1 AND NOT {self._deletes()} "
             f"ON CONFLICT ({columns_of(keys)}) DO {f'UPDATE SET {sets}' if others else 'NOTHING'}"
         )
 
@@ -135,7 +161,7 @@ class Dialect:
         same = " AND ".join(f"r.{quoted(key)} = {target}.{quoted(key)}" for key in keys)
         return (
             f"UPDATE {target} SET {sets} FROM {self._last(columns, keys)} "
-            f"WHERE r.{quoted(_RANK)} = 1 AND NOT {self._deletes('r.')} AND {same}"
+            f"WHERE r.{quoted(RANK)} = 1 AND NOT {self._deletes('r.')} AND {same}"
         )
 
     # ---- positions
@@ -164,7 +190,14 @@ class Dialect:
     def forget_position(self, table: Table) -> str:
         return f"DELETE FROM {table_name(table)} WHERE connector = ? AND topic = ? AND partition_number = ?"
 
-    # ---- reading by time
+    # ---- reading
+
+    def as_number(self, expression: str) -> str:
+        return f"CAST({expression} AS BIGINT)"
+
+    def one_row(self, query: str, offset: int) -> str:
+        """Return the query, which has an order, for the row after the first ``offset`` ones."""
+        return f"{query} LIMIT 1" + (f" OFFSET {offset}" if offset else "")
 
     def micros(self, column: str) -> str:
         """Convert a time to whole microseconds since 1970.
@@ -189,11 +222,14 @@ class Dialect:
     def moment(self, micros: int) -> str:
         if self.name == "sqlite":
             return str(micros)
-        text = (_EPOCH + timedelta(microseconds=micros)).strftime("%Y-%m-%d %H:%M:%S.%f")
-        return f"TIMESTAMP '{text}'"
+        return f"TIMESTAMP '{moment_text(micros)}'"
 
 
-_SQLITE = Dialect(
+def moment_text(micros: int) -> str:
+    return (_EPOCH + timedelta(microseconds=micros)).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+SQLITE = Dialect(
     "sqlite",
     {
         **dict.fromkeys((Kind.BOOLEAN, Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64), "INTEGER"),
@@ -205,7 +241,7 @@ _SQLITE = Dialect(
     "temp.barnabas_staging",
     "1",
 )
-_POSTGRESQL = Dialect(
+POSTGRESQL = Dialect(
     "postgresql",
     {
         Kind.BOOLEAN: "BOOLEAN",
@@ -224,8 +260,9 @@ _POSTGRESQL = Dialect(
     "pg_temp.barnabas_staging",
     "TRUE",
     locks_rows=True,
+    clock="clock_timestamp()",
 )
-_DUCKDB = Dialect(
+DUCKDB = Dialect(
     "duckdb",
     {
         Kind.BOOLEAN: "BOOLEAN",
@@ -243,8 +280,5 @@ _DUCKDB = Dialect(
     },
     "temp.main.barnabas_staging",
     "TRUE",
+    clock="now()",
 )
-
-
-def dialect_of(name: str) -> Dialect:
-    return {dialect.name: dialect for dialect in (_SQLITE, _POSTGRESQL, _DUCKDB)}[name]

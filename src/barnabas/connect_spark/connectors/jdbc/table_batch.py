@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Fields", "TopicFiles", "fields_of", "topic_files", "write_files"]
 
 _TOPIC = "__barnabas_topic"
+_TEXT_DIALECTS = ("postgresql", "mysql", "sqlserver")
+"""Databases whose clients take every value as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ def write_files(df: DataFrame, fields: Fields, dialect: str, folder: Path) -> No
         _stored(column, kind, dialect).alias(f"c{at}") for at, (column, kind) in enumerate(fields.columns.values())
     ]
     ours = [F.col("partition"), F.col("offset"), deletes if dialect == "duckdb" else deletes.cast("int")]
-    if dialect == "postgresql":
+    if dialect in _TEXT_DIALECTS:
         ours = [own_column.cast("string") for own_column in ours]
     named = [column.alias(f"c{len(columns) + at}") for at, column in enumerate(ours)]
     rows = df.select(*columns, *named, F.col("topic").alias(_TOPIC))
@@ -151,9 +153,11 @@ def _stored(column: Column, kind: ColumnType, dialect: str) -> Column:
         return F.date_format(column, "yyyy-MM-dd")
     if dialect == "duckdb":
         return column
-    if kind.kind is Kind.BYTES and dialect == "postgresql":
-        return F.concat(F.lit("\\x"), F.hex(column))
-    if dialect == "postgresql":
+    if kind.kind is Kind.BYTES and dialect in _TEXT_DIALECTS:
+        return F.concat(F.lit("\\x"), F.hex(column)) if dialect == "postgresql" else F.hex(column)
+    if kind.kind is Kind.BOOLEAN and dialect in ("mysql", "sqlserver"):
+        return column.cast("int").cast("string")
+    if dialect in _TEXT_DIALECTS:
         return column.cast("string")
     if kind.kind is Kind.DECIMAL:
         return column.cast("string")

@@ -28,8 +28,8 @@ class TableRules:
 
     def prepare(
         self, database: Database, table: Table, types: Mapping[str, ColumnType], filled: set[str], *, is_alone: bool
-    ) -> list[str]:
-        """Return the columns to write, after creating the missing ones. Raise TerminalError.
+    ) -> tuple[list[str], bool]:
+        """Return the columns to write, after creating the missing ones, and whether any was. Raise TerminalError.
 
         A field that is null in every record of the batch needs no column: records of several topics share one schema
         in a batch, so it may belong to another topic. ``is_alone`` says that the batch has a single topic.
@@ -42,7 +42,7 @@ class TableRules:
             if not wanted:
                 raise TerminalError(f"the records for {table_name(table)} have no fields for columns.")
             database.execute(database.dialect.create_table(table, wanted, self.keys))
-            return list(wanted)
+            return list(wanted), True
         there = {column.name for column in found}
         missing = [name for name in types if name in filled and name not in there]
         if missing and not self.evolves:
@@ -52,4 +52,4 @@ class TableRules:
             )
         for name in missing:
             database.execute(database.dialect.add_column(table, name, types[name]))
-        return [name for name in types if name in there or name in missing]
+        return [name for name in types if name in there or name in missing], bool(missing)

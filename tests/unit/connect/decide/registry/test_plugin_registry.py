@@ -3,6 +3,7 @@ from __future__ import annotations
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,13 +11,49 @@ from barnabas.connect.decide.registry.plugin import CONNECTORS, PluginType
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry, UnknownPlugin, VersionNotFound
 from barnabas.connect.decide.validation.connector_validation import ConnectorValidation, ValidationDefaults
 from barnabas.connect.errors import BadRequest, NotFound
-from barnabas.connect.plugins.api import Connector, SourceConnector, SourceTask
-from barnabas.connect.plugins.discovery import REFUSED_GROUPS, built_in_plugins, connector_plugin, discover
+from barnabas.connect.plugins.api import (
+    ConfigDef,
+    ConfigKey,
+    Connector,
+    Converter,
+    Predicate,
+    RecordColumns,
+    SourceConnector,
+    SourceTask,
+    Transform,
+)
+from barnabas.connect.plugins.discovery import built_in_plugins, connector_plugin, discover
 from tests.unit.connect.plugins.example_connectors import FileStreamSinkConnector, PickyConnector, registry
 
 
-class Shout:
-    """Not a connector."""
+class Shout(Transform):
+    """A transform, and not a connector."""
+
+    version = "2.0"
+    config_def = ConfigDef([ConfigKey("mark")])
+
+    def apply(self, record: RecordColumns) -> RecordColumns:
+        return record
+
+
+class Silent(Transform):
+    pass
+
+
+class Loud(Predicate):
+    def test(self, record: RecordColumns) -> Any:
+        raise NotImplementedError
+
+
+class Echo(Converter):
+    def data_type(self) -> str:
+        return "binary"
+
+    def decode(self, data: Any) -> Any:
+        return data
+
+    def encode(self, data: Any, data_type: Any) -> Any:
+        return data
 
 
 class NoTask(SourceConnector):
@@ -33,6 +70,12 @@ class OlderPicky(PickyConnector):
 
 def entry(value: str, group: str = "barnabas.connectors") -> EntryPoint:
     return EntryPoint("x", value, group)
+
+
+def _errors(found: PluginRegistry, config: dict[str, str]) -> dict[str, list[str]]:
+    defaults = ValidationDefaults("g", dict.fromkeys(("key", "value"), "JsonConverter") | {"header": "JsonConverter"})
+    infos = ConnectorValidation(found, defaults).validate(config).configs
+    return {info.value.name: info.value.errors for info in infos if info.value.errors}
 
 
 class TestDiscovery:
@@ -89,24 +132,39 @@ class TestDiscovery:
     def test_plugins_of_entry_points_are_found(self) -> None:
         assert discover([entry(f"{__name__}:OlderPicky")]).connector("OlderPicky").target is OlderPicky
 
-    @pytest.mark.parametrize("group", sorted(REFUSED_GROUPS))
-    def test_only_connectors_are_accepted_from_other_packages(self, group: str) -> None:
-        found = discover([entry("no.such.module:Shout", group)])
-        [problem] = found.problems
-        for name in ("Shout", "no.such.module.Shout", "no.such.module:Shout"):
-            with pytest.raises(UnknownPlugin, match=r"of other packages than barnabas can't run here") as raised:
-                found.find(name, PluginType.TRANSFORMATION)
-            assert str(raised.value) in problem
-
-    def test_the_configuration_of_a_refused_plugin_reports_the_reason(self) -> None:
-        found = discover([entry("loud:Shout", "barnabas.transforms")])
-        defaults = ValidationDefaults(
-            "g", dict.fromkeys(("key", "value"), "JsonConverter") | {"header": "JsonConverter"}
+    def test_transforms_predicates_and_converters_of_other_packages_are_found(self) -> None:
+        found = discover(
+            [
+                entry(f"{__name__}:Shout", "barnabas.transforms"),
+                entry(f"{__name__}:Loud", "barnabas.predicates"),
+                entry(f"{__name__}:Echo", "barnabas.converters"),
+            ]
         )
+        assert found.problems == ()
+        listed = {info.class_name: (info.type, info.version) for info in found.listing(connectors_only=False)}
+        assert listed[f"{__name__}.Shout"] == ("transformation", "2.0")
+        assert listed[f"{__name__}.Loud"] == ("predicate", None)
+        assert listed[f"{__name__}.Echo"] == ("converter", None)
+        assert found.record_plugins()[f"{__name__}.Echo"] is Echo
+        full = found.with_full_names({"transforms.a.type": "Shout", "value.converter": "Echo"})
+        assert full == {"transforms.a.type": f"{__name__}.Shout", "value.converter": f"{__name__}.Echo"}
+
+    def test_a_transform_may_be_listed_without_an_entry_point(self) -> None:
+        found = discover([], allowed=[f"{__name__}:Shout"])
+        assert found.find("Shout", PluginType.TRANSFORMATION).target is Shout
+
+    def test_the_settings_of_a_transform_of_another_package_are_validated(self) -> None:
+        found = discover([entry(f"{__name__}:Shout", "barnabas.transforms")])
         config = {"connector.class": "MockSource", "name": "m", "transforms": "a", "transforms.a.type": "Shout"}
-        infos = ConnectorValidation(found, defaults).validate(config).configs
-        [errors] = [info.value.errors for info in infos if info.value.name == "transforms.a.type"]
-        assert "transforms of other packages than barnabas can't run here" in errors[0]
+        assert "transforms.a.mark" in _errors(found, config)
+        assert _errors(found, config | {"transforms.a.mark": "!"}) == {}
+
+    def test_the_configuration_of_a_plugin_that_can_not_be_imported_reports_the_reason(self) -> None:
+        found = discover([entry("loud.no_such_module:Shout", "barnabas.transforms")])
+        assert "loud.no_such_module:Shout" in found.problems[0]
+        config = {"connector.class": "MockSource", "name": "m", "transforms": "a", "transforms.a.type": "Shout"}
+        [error] = _errors(found, config)["transforms.a.type"]
+        assert "No module named 'loud'" in error
 
     @pytest.mark.parametrize(
         ("value", "group", "reason"),
@@ -116,6 +174,13 @@ class TestDiscovery:
             (f"{__name__}:Shout", "barnabas.connectors", "Shout is not derived from SourceConnector or SinkConnector"),
             (f"{__name__}:NoTask", "barnabas.connectors", "has no task_class"),
             (f"{__name__}:Neither", "barnabas.connectors", "derived from neither"),
+            (
+                f"{__name__}:NoTask",
+                "barnabas.transforms",
+                "is not derived from Transform, as barnabas.transforms needs",
+            ),
+            (f"{__name__}:Silent", "barnabas.transforms", "Silent does not define apply"),
+            (f"{__name__}:Silent", "barnabas.converters", "is not derived from Converter"),
         ],
     )
     def test_unusable_plugins_are_reported_and_omitted(self, value: str, group: str, reason: str) -> None:

@@ -82,8 +82,8 @@ def test_a_missing_table_is_created_or_reported(database: SqliteDatabase) -> Non
     types = {"id": NUMBER, "name": TEXT, "note": TEXT}
     with pytest.raises(TerminalError, match=r'table "t" does not exist\. Create it, or set auto\.create=true'):
         TableRules(False, False, ("id",)).prepare(database, ("t",), types, {"id"}, is_alone=True)
-    columns = TableRules(True, False, ("id",)).prepare(database, ("t",), types, {"id", "name"}, is_alone=False)
-    assert columns == ["id", "name"]
+    made = TableRules(True, False, ("id",)).prepare(database, ("t",), types, {"id", "name"}, is_alone=False)
+    assert made == (["id", "name"], True)
     assert [column.name for column in database.columns(("t",))] == ["id", "name"]
 
 
@@ -93,8 +93,9 @@ def test_a_missing_column_is_added_or_reported(database: SqliteDatabase) -> None
     strict, evolving = (TableRules(False, evolves, ("id",)) for evolves in (False, True))
     with pytest.raises(TerminalError, match="has no column note .it has Name, id.*auto.evolve=true"):
         strict.prepare(database, ("t",), types, {"id", "note"}, is_alone=True)
-    assert strict.prepare(database, ("t",), types, {"id"}, is_alone=True) == ["id", "Name"]
-    assert evolving.prepare(database, ("t",), types, {"id", "note"}, is_alone=True) == ["id", "Name", "note"]
+    assert strict.prepare(database, ("t",), types, {"id"}, is_alone=True) == (["id", "Name"], False)
+    evolved = evolving.prepare(database, ("t",), types, {"id", "note"}, is_alone=True)
+    assert evolved == (["id", "Name", "note"], True)
 
 
 def test_a_locked_database_is_retriable_and_an_invalid_statement_is_not(tmp_path: Path) -> None:

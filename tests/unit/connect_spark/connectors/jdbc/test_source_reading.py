@@ -14,9 +14,9 @@ from barnabas.connect.plugins.testing import ConnectorKit
 from barnabas.connect_spark.connectors.jdbc.column_types import ColumnType, Kind, TableColumn
 from barnabas.connect_spark.connectors.jdbc.database import SqliteDatabase
 from barnabas.connect_spark.connectors.jdbc.database_address import parse_address
+from barnabas.connect_spark.connectors.jdbc.dialects import dialect_of
 from barnabas.connect_spark.connectors.jdbc.jdbc_source import JdbcSource, check_columns
 from barnabas.connect_spark.connectors.jdbc.source_reading import Position, Reading, partition_of
-from barnabas.connect_spark.connectors.jdbc.sql_dialect import dialect_of
 
 SQLITE = dialect_of("sqlite")
 MODES = ("incrementing", "timestamp", "timestamp+incrementing")
@@ -112,7 +112,7 @@ def settings(**changed: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("changed", "setting", "text"),
     [
-        ({"connection_url": "jdbc:mysql://h/d"}, "connection.url", "is not a usable database URL"),
+        ({"connection_url": "jdbc:oracle:thin:@h"}, "connection.url", "is not a usable database URL"),
         ({"connection_url": "jdbc:sqlite::memory:"}, "connection.url", "in memory"),
         ({"connection_url": "jdbc:sqlite:x.db"}, "connection.url", "not an absolute path"),
         ({"connection_url": "jdbc:postgresql://h/d?user=a&password=secret"}, "connection.url", "credentials"),

@@ -1,0 +1,1 @@
+"""Transforms, a predicate and a converter for the topics of a shop."""
