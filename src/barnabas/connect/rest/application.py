@@ -41,7 +41,8 @@ from barnabas.connect.rest.response_headers import HeaderRule, apply_header_rule
 from barnabas.connect.rest.responses import Refused, allowed_methods, encoded, error_answer, not_started, refusal
 from barnabas.connect.rest.roles import ANONYMOUS, Role, User
 from barnabas.connect.rest.route import Access, Route
-from barnabas.connect.rest.route_table import matching, path_segments
+from barnabas.connect.rest.route_table import matching
+from barnabas.connect.rest.url_paths import path_segments
 
 __all__ = ["ListenerKind", "Mount", "RestApplication", "RestRules"]
 

@@ -71,24 +71,27 @@ class LineBudget:
 
 
 class RequestLog:
-    def __init__(self, now_s: Callable[[], float]) -> None:
+    """``logger`` is that of the worker, unless another server uses this."""
+
+    def __init__(self, now_s: Callable[[], float], logger: logging.Logger = log) -> None:
         self._now_s = now_s
+        self._log = logger
         self._refusals = RefusalLog("REST", "refused")
         self._lines = LineBudget(_LINES_PER_WINDOW, now_s)
         self._failures = LineBudget(_FAILURES_PER_WINDOW, now_s)
 
     def answered(self, request: AnsweredRequest, status: int, spent_ms: float) -> None:
         level = logging.DEBUG if request.method in _SAFE_METHODS else logging.INFO
-        if not log.isEnabledFor(level):
+        if not self._log.isEnabledFor(level):
             return
         if request.is_known:
-            log.log(level, "%s: %d after %d ms", request, status, spent_ms)
+            self._log.log(level, "%s: %d after %d ms", request, status, spent_ms)
         elif status >= 400:
             self._refusals.refused(request.host, request.port, f"{request}: {status}", self._now_s())
         elif self._lines.take():
-            log.log(level, "%s: %d after %d ms%s", request, status, spent_ms, self._lines.since_last())
+            self._log.log(level, "%s: %d after %d ms%s", request, status, spent_ms, self._lines.since_last())
 
     def failed(self, request: AnsweredRequest) -> None:
         """Log an exception without another explanation; call it in its handler."""
         if request.is_known or self._failures.take():
-            log.exception("%s failed%s", request, "" if request.is_known else self._failures.since_last())
+            self._log.exception("%s failed%s", request, "" if request.is_known else self._failures.since_last())
