@@ -8,6 +8,7 @@ from barnabas.registry.decide.changes import Registration
 from barnabas.registry.decide.errors import RegistryError, subject_not_found
 from barnabas.registry.decide.schema import read_schema
 from barnabas.registry.decide.subjects import ALL_CONTEXTS, DEFAULT_CONTEXT, QualifiedSubject, checked_subject
+from barnabas.registry.decide.topic_records import StoredVersion
 from barnabas.registry.rest.api_request import ApiRequest, Reply, Route, Services, page_of
 
 __all__ = ["ROUTES", "has_prefix", "registered_already"]
@@ -96,8 +97,9 @@ def _optional_number(body: Any, name: str) -> int | None:
     return value
 
 
-def _registered(stored: Any) -> dict[str, Any]:
-    return {"id": stored.schema_id, "version": stored.version, **stored.schema.as_json()}
+def _registered(stored: StoredVersion) -> dict[str, Any]:
+    """Without the schema: clients remember it for the id, and need the form in which they sent it."""
+    return {"id": stored.schema_id, "version": stored.version}
 
 
 async def _look_up(services: Services, request: ApiRequest) -> dict[str, Any]:
