@@ -16,6 +16,9 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from barnabas.common.acl import AclBinding, AclOperation, AclPermissionType
@@ -80,6 +83,21 @@ def through_the_broker(node: Node, topic: str, values: list[bytes]) -> list[byte
     return read
 
 
+def protobuf_order() -> Any:
+    """Return the class of a message whose file imports another one."""
+    file = FileDescriptorProto(name="shop.proto", package="shop", syntax="proto3")
+    file.dependency.append("google/protobuf/timestamp.proto")
+    message = file.message_type.add(name="Order")
+    message.field.add(name="id", number=1, type=FieldDescriptorProto.TYPE_INT64, label=1)
+    message.field.add(
+        name="at", number=2, type=FieldDescriptorProto.TYPE_MESSAGE, label=1
+    ).type_name = ".google.protobuf.Timestamp"
+    pool = DescriptorPool()
+    pool.AddSerializedFile(Timestamp.DESCRIPTOR.file.serialized_pb)
+    pool.Add(file)
+    return GetMessageClass(pool.FindMessageTypeByName("shop.Order"))
+
+
 class TestConfluentSerializers:
     def test_avro_evolves_through_topic_and_registry(
         self, node: Node, registry: RegistryThread, client: SchemaRegistryClient, topic: str
@@ -104,18 +122,21 @@ class TestConfluentSerializers:
         assert JSONDeserializer(None, schema_registry_client=client)(read, context) == {"id": 7}
 
     def test_protobuf_with_an_import(self, node: Node, client: SchemaRegistryClient, topic: str) -> None:
+        order = protobuf_order()
         context = SerializationContext(topic, MessageField.VALUE)
         settings = {"use.deprecated.format": False, "skip.known.types": True}
-        written = ProtobufSerializer(Timestamp, client, settings)(Timestamp(seconds=5), context)
+        written = ProtobufSerializer(order, client, settings)(order(id=5, at={"seconds": 1}), context)
         [read] = through_the_broker(node, topic, [written])
-        reader = ProtobufDeserializer(Timestamp, {"use.deprecated.format": False}, client)
-        assert reader(read, context).seconds == 5
-        stored = client.get_latest_version(f"{topic}-value").schema
-        assert "message Timestamp" in stored.schema_str
-        # The client sends the compiled file, and finds the text by it.
-        assert ProtobufSerializer(Timestamp, client, {**settings, "auto.register.schemas": False})(
-            Timestamp(seconds=6), context
+        reader = ProtobufDeserializer(order, {"use.deprecated.format": False}, client)
+        assert (reader(read, context).id, reader(read, context).at.seconds) == (5, 1)
+        stored = client.get_latest_version(f"{topic}-value")
+        assert stored.schema.schema_str.startswith('syntax = "proto3";\npackage shop;\nimport "google/protobuf')
+        # The client sends the compiled file, and finds the text by it; so does a client that sends other text.
+        by_hand = stored.schema.schema_str.replace(".google.protobuf.", "google.protobuf.").replace(
+            "message", "// x\nmessage"
         )
+        found = client.lookup_schema(f"{topic}-value", Schema(by_hand, "PROTOBUF"))
+        assert found.schema_id == stored.schema_id
 
     def test_registering_again_from_many_clients_makes_one_version(self, registry: RegistryThread, topic: str) -> None:
         ids: list[int] = []

@@ -246,9 +246,7 @@ class _Exchange:
             known = await registered_already(parts.services, request)
             if known is not None:
                 return _encoded(known, media_type)
-        if not await parts.forwarder.must_forward(self._headers):
-            return None
-        answer = await parts.forwarder.forward(
+        answer = await parts.forwarder.answer(
             Forwarded(
                 self._method,
                 self._target,
@@ -258,6 +256,8 @@ class _Exchange:
                 needs_proof=self._is_known and "authorization" not in self._headers,
             )
         )
+        if answer is None:
+            return None
         if answer.is_success:
             await parts.services.store.read_to_end()  # Its sender finds its own change here.
         return Response(answer.content, answer.status_code, media_type=answer.headers.get("content-type"))

@@ -2,7 +2,8 @@
 
 A member joins, and then sends heartbeats until the group rebalances. While it joins again it does not lead: its writes
 have ended before JoinGroup is sent. They also end when the coordinator has not answered for most of the session,
-because then another member may become the leader. The group decides only about leadership; all members read the topic anyway.
+because then another member may become the leader. The group decides only about leadership; all members read the topic
+anyway.
 """
 
 from __future__ import annotations

@@ -348,7 +348,8 @@ def _type_problems(before: frozenset[str], after: frozenset[str], path: str) -> 
     wide = after | {"integer"} if "number" in after else after
     if before <= wide:
         return []
-    return [_Problem("TYPE_NARROWED" if before & wide or after & before else "TYPE_CHANGED", path)]
+    is_narrowed = before & wide or ("number" in before and "integer" in after)
+    return [_Problem("TYPE_NARROWED" if is_narrowed else "TYPE_CHANGED", path)]
 
 
 def _enum_problems(before: Any, after: Any, path: str) -> list[_Problem]:

@@ -1,6 +1,6 @@
 """JSON Schema: checked by ``jsonschema``, compared by the rules in ``json_compatibility``.
 
-Nothing is read from the network: what a schema uses must be registered.
+A schema without ``$schema`` is of draft 7. Nothing is read from the network: what a schema uses must be registered.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urljoin
 
+from jsonschema import Draft7Validator
 from jsonschema import SchemaError as InvalidJsonSchema
 from jsonschema.validators import validator_for
 from referencing import Registry, Resource
@@ -66,7 +67,7 @@ def _checked(text: str, what: str) -> Any:
         if not isinstance(document, (dict, bool)):
             raise UnreadableSchema(f"{what} is neither a JSON object nor true or false")
         check_depth(document)
-        validator_for(document).check_schema(document)
+        validator_for(document, default=Draft7Validator).check_schema(document)
     except InvalidJsonSchema as error:
         raise UnreadableSchema(f"{what} is not a valid JSON Schema: {error.message} at {error.json_path}") from None
     except (ValueError, RecursionError) as error:
