@@ -71,6 +71,8 @@ def _document(text: str) -> Any:
     except RecursionError:
         raise UnreadableSchema("it is nested too deeply") from None
     check_depth(document)
+    if document is None:
+        return "null"  # A type, too.
     return document
 
 

@@ -37,8 +37,6 @@ class _Printer:
         if isinstance(schema, str):
             return self._name_of_use(schema, space)
         kind = schema["type"]
-        if isinstance(kind, (dict, list)):  # {"type": {...}} is a schema in needless braces.
-            return self.schema(kind, space)
         if kind in ("record", "error", "enum", "fixed"):
             return self._named(kind, schema, space)
         if kind == "array":

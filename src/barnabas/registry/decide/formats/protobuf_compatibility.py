@@ -136,7 +136,9 @@ class _Comparison:
 
     def _named_types(self, old_name: str, new_name: str, path: str) -> Iterator[_Problem]:
         is_renamed = self._before_local(old_name) != self._after_local(new_name)
-        if is_renamed or any(self._message(old_name, new_name, f"{path}/")):
+        found = [] if is_renamed else list(self._message(old_name, new_name, f"{path}/"))
+        yield from found
+        if is_renamed or found:
             yield _Problem("FIELD_NAMED_TYPE_CHANGED", path)
 
     def _before_local(self, name: str) -> str:

@@ -97,17 +97,21 @@ ROWS: list[tuple[Any, Any, list[str]]] = [
     (obj({"a": obj(A)}), obj({"a": obj(A, required=["a"])}), ["REQUIRED_ATTRIBUTE_ADDED"]),
     # Lists.
     ({"type": "array", "items": {"type": "integer"}}, {"type": "array", "items": {"type": "number"}}, []),
-    ({"type": "array", "items": {"type": "number"}}, {"type": "array", "items": {"type": "integer"}}, ["TYPE_NARROWED"]),
-    ({"type": "array"}, {"type": "array", "uniqueItems": True}, ["UNIQUE_ITEMS_ADDED"]),
-    ({"type": "array", "items": [{"type": "string"}]}, {"type": "array", "items": []}, []),
     (
-        {"type": "array", "items": []},
+        {"type": "array", "items": {"type": "number"}},
+        {"type": "array", "items": {"type": "integer"}},
+        ["TYPE_NARROWED"],
+    ),
+    ({"type": "array"}, {"type": "array", "uniqueItems": True}, ["UNIQUE_ITEMS_ADDED"]),
+    ({"type": "array", "items": [{"type": "string"}]}, {"type": "array"}, []),
+    (
+        {"type": "array"},
         {"type": "array", "items": [{"type": "string"}]},
         ["ITEM_ADDED_TO_OPEN_CONTENT_MODEL"],
     ),
     (
+        {"type": "array", "items": [{"type": "string"}, {"type": "string"}], "additionalItems": False},
         {"type": "array", "items": [{"type": "string"}], "additionalItems": False},
-        {"type": "array", "items": [], "additionalItems": False},
         ["ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL"],
     ),
     # Combinations.
