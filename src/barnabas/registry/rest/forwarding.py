@@ -127,6 +127,6 @@ def _is_not_the_leader(answer: httpx.Response) -> bool:
     if answer.status_code != 500:
         return False
     try:
-        return msgspec.json.decode(answer.content).get("error_code") == _UNKNOWN_LEADER
+        return bool(msgspec.json.decode(answer.content).get("error_code") == _UNKNOWN_LEADER)
     except (msgspec.DecodeError, AttributeError):
         return False
