@@ -159,6 +159,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "configs.md": reference_page,
     "connector-configs.md": connector_reference_page,
     "metrics.md": metrics_page,
+    "registry-configs.md": registry_reference_page,
     "worker-configs.md": worker_reference_page,
 }
 

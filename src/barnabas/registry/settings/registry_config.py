@@ -254,6 +254,6 @@ class _Reading:
 
 
 def _is_of_client(name: str) -> bool:
-    if not name.startswith(CLIENT_PREFIX) or name in _OWN:
+    if not name.startswith(CLIENT_PREFIX) or name in _OWN or name.startswith(_WITHOUT_EFFECT):
         return False
     return is_client_property(name.removeprefix(CLIENT_PREFIX))
