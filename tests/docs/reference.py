@@ -19,10 +19,10 @@ from barnabas.broker.apis import SERVED_BY_BROKER
 from barnabas.cli.main import COMMANDS
 from barnabas.cli.node import HELP
 from barnabas.cli.output.exit_status import TABLE
+from barnabas.cli.registry import HELP as REGISTRY_HELP
 from barnabas.cli.shell.arguments import HELP as SHELL_HELP
 from barnabas.connect.decide.validation.connector_config_reference import connector_reference_page
 from barnabas.connect.settings.worker_config_reference import worker_reference_page
-from barnabas.cli.registry import HELP as REGISTRY_HELP
 from barnabas.network.api_handler import HandlerTable
 from barnabas.protocol.api_keys import API_TABLE
 from barnabas.registry.settings.registry_config_reference import registry_reference_page
