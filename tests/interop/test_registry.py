@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
@@ -177,6 +178,82 @@ class TestConfluentSerializers:
         assert client.delete_subject(topic) == [1]
         assert client.delete_subject(topic, permanent=True) == [1, 2]
         assert topic not in client.get_subjects()
+
+
+class TestRestApi:
+    def test_contexts_have_their_own_ids_and_settings(self, registry: RegistryThread, topic: str) -> None:
+        context = f".{topic}"
+        schema = {"schema": ORDER}
+        path = f"/contexts/{context}/subjects/orders-value/versions"
+        assert registry.call("POST", path, schema) == (200, {"id": 1, "version": 1})
+        assert registry.call("GET", f"/subjects/:{context}:orders-value/versions") == (200, [1])
+        assert context in registry.call("GET", "/contexts")[1]
+        assert registry.call("GET", f"/contexts/{context}/subjects") == (200, [f":{context}:orders-value"])
+        assert f":{context}:orders-value" not in registry.call("GET", "/subjects")[1]
+        assert f":{context}:orders-value" in registry.call("GET", "/subjects?subjectPrefix=:*:")[1]
+        assert registry.call("GET", f"/contexts/{context}/schemas/ids/1") == (200, schema)
+        assert registry.call("PUT", f"/contexts/{context}/config", {"compatibility": "NONE"})[0] == 200
+        assert registry.call("POST", path, {"schema": NARROWER}) == (200, {"id": 2, "version": 2})
+
+    def test_compatibility_is_explained(self, registry: RegistryThread, topic: str) -> None:
+        registry.call("POST", f"/subjects/{topic}/versions", {"schema": ORDER})
+        path = f"/compatibility/subjects/{topic}/versions"
+        assert registry.call("POST", f"{path}/latest", {"schema": WIDER}) == (200, {"is_compatible": True})
+        status, answer = registry.call("POST", f"{path}?verbose=true", {"schema": NARROWER})
+        assert (status, answer["is_compatible"]) == (200, False)
+        assert "the field note" in answer["messages"][0]
+        assert answer["messages"][-1] == "{compatibility: 'BACKWARD'}"
+        assert registry.call("POST", f"{path}/7", {"schema": WIDER})[1]["error_code"] == 40402
+        assert registry.call("POST", f"{path}/first", {"schema": WIDER})[1]["error_code"] == 42202
+        unknown = f"/compatibility/subjects/{topic}-unknown/versions/latest"
+        assert registry.call("POST", unknown, {"schema": WIDER}) == (200, {"is_compatible": True})
+
+    def test_versions_are_imported_with_their_ids(self, registry: RegistryThread, topic: str) -> None:
+        path = f"/subjects/{topic}/versions"
+        imported = {"schema": ORDER, "id": 100_000, "version": 4}
+        assert registry.call("POST", path, imported)[1]["error_code"] == 42205
+        assert registry.call("PUT", f"/mode/{topic}", {"mode": "IMPORT"}) == (200, {"mode": "IMPORT"})
+        assert registry.call("POST", path, imported) == (200, {"id": 100_000, "version": 4})
+        assert registry.call("GET", "/schemas/ids/100000/versions") == (200, [{"subject": topic, "version": 4}])
+        assert registry.call("DELETE", f"/mode/{topic}") == (200, {"mode": "IMPORT"})
+        assert registry.call("GET", f"/mode/{topic}?defaultToGlobal=true") == (200, {"mode": "READWRITE"})
+        assert registry.call("GET", f"/mode/{topic}")[1]["error_code"] == 40409
+
+    @pytest.mark.parametrize(
+        ("method", "path", "body", "error"),
+        [
+            ("GET", "/schemas/ids/99999", None, (404, 40403)),
+            ("GET", "/schemas/ids/x", None, (404, 40403)),
+            ("GET", "/subjects/none/versions", None, (404, 40401)),
+            ("GET", "/subjects/none/versions/0", None, (422, 42202)),
+            ("GET", "/config/none", None, (404, 40408)),
+            ("PUT", "/config", {"compatibility": "SOME"}, (422, 42203)),
+            ("PUT", "/mode", {"mode": "SOME"}, (422, 42204)),
+            ("POST", "/subjects/none/versions", {"schema": "{"}, (422, 42201)),
+            ("POST", "/subjects/none/versions", {"schema": ""}, (422, 42201)),
+            ("POST", "/subjects/none/versions", {"schema": "x", "schemaType": "XML"}, (422, 42201)),
+            ("POST", "/subjects/none/versions", [], (400, 400)),
+            ("POST", "/subjects/none", {"schema": '"int"'}, (404, 40401)),
+            ("GET", "/nothing", None, (404, 404)),
+            ("DELETE", "/contexts", None, (405, 405)),
+        ],
+    )
+    def test_errors_have_confluents_codes(
+        self, registry: RegistryThread, method: str, path: str, body: Any, error: tuple[int, int]
+    ) -> None:
+        status, answer = registry.call(method, path, body)
+        assert (status, answer["error_code"]) == error
+        assert answer["message"]
+
+    def test_media_types(self, registry: RegistryThread) -> None:
+        def answered(**headers: str) -> tuple[int, str]:
+            answer = httpx.get(f"{registry.url}/subjects", headers=headers)
+            return answer.status_code, answer.headers["content-type"]
+
+        assert answered(accept="*/*") == (200, "application/vnd.schemaregistry.v1+json")
+        assert answered(accept="application/json") == (200, "application/json")
+        assert answered(accept="text/html")[0] == 406
+        assert httpx.post(f"{registry.url}/subjects/s", content="x", headers={"content-type": "a/b"}).status_code == 415
 
 
 class TestTopic:

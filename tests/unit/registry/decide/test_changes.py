@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from barnabas.registry.decide.changes import Change, ChangeRules, Changes, Registration
@@ -17,7 +19,7 @@ def changes() -> Changes:
     return Changes(RegistryState())
 
 
-def commit(changes: Changes, change: Change) -> object:
+def commit(changes: Changes, change: Change) -> Any:
     for record in change.records:
         changes.state.replay(record.key, record.value)
     return change.answer

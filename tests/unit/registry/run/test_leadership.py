@@ -88,7 +88,7 @@ async def test_a_member_leads_until_another_one_is_elected() -> None:
     async def turn(seconds: float) -> None:
         await asyncio.sleep(0)
 
-    leadership = Leadership(None, "group", OURS, listener, sleep=turn)  # type: ignore[arg-type]
+    leadership = Leadership(None, "group", OURS, listener, sleep=turn)
     leadership._coordinator = coordinator  # type: ignore[assignment]
     leadership.start()
     await settled(lambda: leadership.is_leader)
