@@ -41,6 +41,7 @@ STAYS = {
     "barnabas.connect.plugins.api:TransactionContext.commit_transaction": AUTHORS_USE,
     "barnabas.connect.plugins.testing:ConnectorKit": AUTHORS_USE,
     "barnabas.connect.settings.worker_config_reference:worker_reference_page": PAGES_COME_FROM_IT,
+    "barnabas.registry.settings.registry_config_reference:registry_reference_page": PAGES_COME_FROM_IT,
     "barnabas.raft.raft_node:RaftNode.is_recovering": TESTS_OBSERVE,
     "barnabas.security.principal_builder:AuthenticationContext.peer_certificate": AUTHORS_USE,
     "barnabas.security.sasl.scram:ScramServer.server_first": TESTS_OBSERVE,

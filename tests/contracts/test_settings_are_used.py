@@ -70,7 +70,7 @@ WORKER_FAMILIES = (
 
 @cache
 def _worker_code() -> str:
-    rooms = ("connect", "connect_spark", "server/process")
+    rooms = ("connect", "connect_spark", "server/process", "cli/connect")
     paths = [path for room in rooms for path in sorted((SOURCE / room).rglob("*.py"))]
     return "\n".join(path.read_text() for path in paths if path.name != "worker_settings.py")
 

@@ -19,11 +19,13 @@ from barnabas.broker.apis import SERVED_BY_BROKER
 from barnabas.cli.main import COMMANDS
 from barnabas.cli.node import HELP
 from barnabas.cli.output.exit_status import TABLE
+from barnabas.cli.registry import HELP as REGISTRY_HELP
 from barnabas.cli.shell.arguments import HELP as SHELL_HELP
 from barnabas.connect.decide.validation.connector_config_reference import connector_reference_page
 from barnabas.connect.settings.worker_config_reference import worker_reference_page
 from barnabas.network.api_handler import HandlerTable
 from barnabas.protocol.api_keys import API_TABLE
+from barnabas.registry.settings.registry_config_reference import registry_reference_page
 from barnabas.server.controller.quorum_handlers import QUORUM_APIS, SERVED_BY_CONTROLLER
 from barnabas.server.metrics.collector import METRICS
 from barnabas.server.settings.reference_page import reference_page
@@ -95,7 +97,7 @@ def cli_page() -> str:
     lines += ["", "All commands use the same exit statuses:", "", "| Status | |", "|---:|---|"]
     lines += [f"| {status} | {what} |" for status, what in TABLE.items()]
     lines += ["| 130, 141 | interrupted (130); broken pipe of the output (141) |"]
-    for command, text in (("node", HELP), ("shell", SHELL_HELP)):
+    for command, text in (("node", HELP), ("registry", REGISTRY_HELP), ("shell", SHELL_HELP)):
         lines += ["", f"## barnabas {command}", "", "```text", text.rstrip(), "```"]
     lines.append("")
     for name, (module, _) in COMMANDS.items():
@@ -157,6 +159,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "configs.md": reference_page,
     "connector-configs.md": connector_reference_page,
     "metrics.md": metrics_page,
+    "registry-configs.md": registry_reference_page,
     "worker-configs.md": worker_reference_page,
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from barnabas.cli.arguments.configured_registry import UnusableRegistryFile, configured_registry
 from barnabas.cli.arguments.properties_arguments import UsageError, parse_arguments
 from barnabas.cli.arguments.readiness_options import ReadinessOptions, parse_readiness
 from barnabas.cli.output.exit_status import USAGE_ERROR
@@ -71,4 +72,9 @@ def _run(config: NodeConfig, readiness: ReadinessOptions) -> int:
     except UnusableReadyFile as error:
         sys.stderr.write(f"barnabas node: {error}\n")
         return USAGE_ERROR
-    return run(config, report)
+    try:
+        with configured_registry(config.barnabas_registry_config_file):
+            return run(config, report)
+    except UnusableRegistryFile as error:
+        sys.stderr.write(f"barnabas node: {error}\n")
+        return 1

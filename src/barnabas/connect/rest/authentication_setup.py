@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.connect.rest.authentication import Authenticator, PasswordCheck
-from barnabas.connect.rest.bearer_tokens import KEYS_SETTING, BearerTokens, open_keys
+from barnabas.connect.rest.bearer_tokens import BearerTokens, open_keys
 from barnabas.connect.rest.client_certificates import ClientCertificates
 from barnabas.connect.rest.rest_settings import AuthenticationSettings, UnusableRestSetting
 from barnabas.connect.rest.users_file import UnusableUsersFile, read_users
@@ -58,7 +58,7 @@ def set_up_authentication(
 
 def _passwords(settings: AuthenticationSettings, clock: Clock, random_bytes: Callable[[int], bytes]) -> PasswordCheck:
     try:
-        users = read_users(Path(settings.users_file or ""))
+        users = read_users(Path(settings.users_file or ""), f"{settings.prefix}users.file")
     except UnusableUsersFile as error:
         raise UnusableRestSetting(str(error)) from None
     return PasswordCheck(
@@ -70,20 +70,20 @@ def _passwords(settings: AuthenticationSettings, clock: Clock, random_bytes: Cal
 
 
 def _keys(settings: AuthenticationSettings) -> JsonWebKeys:
-    place = settings.jwt_keys or ""
+    place, setting = settings.jwt_keys or "", f"{settings.prefix}jwt.keys.file"
     try:
         if "://" in place and not place.lower().startswith("file:"):
             check_jwks_url(place)
-        return open_keys(place)
+        return open_keys(place, setting)
     except (UnusableJwks, UnusableJwksUrl) as error:
-        raise UnusableRestSetting(f"{KEYS_SETTING}={place} can't be used: {error}") from None
+        raise UnusableRestSetting(f"{setting}={place} can't be used: {error}") from None
 
 
 def _token_rules(settings: AuthenticationSettings) -> tuple[JwtRules, frozenset[str]]:
     unknown = settings.jwt_algorithms.difference(ALGORITHMS)
     if unknown or not settings.jwt_algorithms:
         raise UnusableRestSetting(
-            f"barnabas.connect.jwt.algorithms has {', '.join(sorted(unknown)) or 'nothing'}; "
+            f"{settings.prefix}jwt.algorithms has {', '.join(sorted(unknown)) or 'nothing'}; "
             f"valid are {', '.join(ALGORITHMS)}"
         )
     rules = JwtRules(
@@ -99,4 +99,4 @@ def _certificates(settings: AuthenticationSettings) -> ClientCertificates:
     try:
         return ClientCertificates(SslPrincipalMapper(settings.mtls_rules), settings.roles)
     except InvalidMappingRule as error:
-        raise UnusableRestSetting(f"barnabas.connect.mtls.principal.mapping.rules: {error}") from None
+        raise UnusableRestSetting(f"{settings.prefix}mtls.principal.mapping.rules: {error}") from None

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BearerTokens", "open_keys"]
 
-KEYS_SETTING = "barnabas.connect.jwt.keys.file"
 _END = b"-----END PUBLIC KEY-----"
 _TOKEN_LENGTH_MAX = 16 * 1024
 
@@ -63,12 +62,15 @@ class BearerTokens:
             raise InvalidToken("it is not signed with one of " + ", ".join(sorted(self._algorithms)))
 
 
-def open_keys(place: str) -> JsonWebKeys:
-    """Return the keys at a path or a URL, not yet fetched (``start``). Raise UnusableJwks for a file without keys."""
+def open_keys(place: str, setting: str) -> JsonWebKeys:
+    """Return the keys at the path or URL of ``setting``, not yet fetched (``start``).
+
+    Raise UnusableJwks for a file without keys.
+    """
     url = place if "://" in place else Path(place).absolute().as_uri()
     if url.lower().startswith("file:"):
         read_key_set(_fetch_keys(url))
-    return JsonWebKeys(url, RefreshPolicy(), fetch_document=_fetch_keys, setting=KEYS_SETTING)
+    return JsonWebKeys(url, RefreshPolicy(), fetch_document=_fetch_keys, setting=setting)
 
 
 def _fetch_keys(url: str) -> bytes:

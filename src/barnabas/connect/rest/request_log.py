@@ -90,24 +90,27 @@ class LineBudget:
 
 
 class RequestLog:
-    def __init__(self, now_s: Callable[[], float]) -> None:
+    """``logger`` is that of the worker, unless another server uses this."""
+
+    def __init__(self, now_s: Callable[[], float], logger: logging.Logger = log) -> None:
         self._now_s = now_s
+        self._log = logger
         self._refusals = RefusalLog("REST", "refused")
         self._lines = LineBudget(_LINES_PER_WINDOW, now_s)
         self._failures = LineBudget(_FAILURES_PER_WINDOW, now_s)
 
     def answered(self, request: AnsweredRequest, outcome: Outcome) -> None:
         level = self._level(request, outcome)
-        if not log.isEnabledFor(level):
+        if not self._log.isEnabledFor(level):
             return
         if request.is_known:
-            log.log(level, "%s from %s:%d: %s", request, request.host, request.port, outcome)
+            self._log.log(level, "%s from %s:%d: %s", request, request.host, request.port, outcome)
         elif outcome.is_refusal:
             reason = f"{request}: {outcome.status} {' '.join(outcome.reason.split())}"
             self._refusals.refused(request.host, request.port, reason, self._now_s())
         elif self._lines.take():
             more = self._lines.since_last()
-            log.log(level, "%s from %s:%d: %s%s", request, request.host, request.port, outcome, more)
+            self._log.log(level, "%s from %s:%d: %s%s", request, request.host, request.port, outcome, more)
 
     @staticmethod
     def _level(request: AnsweredRequest, outcome: Outcome) -> int:
@@ -119,4 +122,6 @@ class RequestLog:
         """Log an exception without another explanation; call it in its handler."""
         if request.is_known or self._failures.take():
             peer = f"{request.host}:{request.port}"
-            log.exception("%s from %s failed%s", request, peer, "" if request.is_known else self._failures.since_last())
+            self._log.exception(
+                "%s from %s failed%s", request, peer, "" if request.is_known else self._failures.since_last()
+            )

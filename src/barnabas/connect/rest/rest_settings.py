@@ -44,6 +44,8 @@ class AuthenticationSettings:
     jwt_roles_claim: str = "roles"
     mtls_rules: str = "DEFAULT"
     roles: RoleTable = field(default_factory=lambda: RoleTable({}))
+    prefix: str = "barnabas.connect."
+    """The beginning of the settings' names, for messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,6 @@ ADMIN; so does validating a configuration, because a plugin may then connect to 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from urllib.parse import unquote
 
 from barnabas.connect.rest.resources import (
     connectors,
@@ -22,8 +21,9 @@ from barnabas.connect.rest.resources import (
     worker,
 )
 from barnabas.connect.rest.route import Route
+from barnabas.connect.rest.url_paths import path_parameters
 
-__all__ = ["ROUTES", "matching", "path_segments"]
+__all__ = ["ROUTES", "matching"]
 
 ROUTES: tuple[Route, ...] = (
     *worker.ROUTES,
@@ -37,29 +37,9 @@ ROUTES: tuple[Route, ...] = (
 )
 
 
-def path_segments(raw_path: str) -> list[str]:
-    """Return the parts of a path, decoded one by one, so that a name may contain a slash. Raise ValueError."""
-    trimmed = raw_path.removeprefix("/").removesuffix("/")
-    return [unquote(segment, errors="strict") for segment in trimmed.split("/")] if trimmed else []
-
-
 def matching(segments: Sequence[str], routes: Sequence[Route] = ROUTES) -> Iterator[tuple[Route, dict[str, str]]]:
     """Return the routes of this path, for every method, each with the variable parts."""
     for route in routes:
-        parameters = _parameters(route.path.strip("/").split("/") if route.path != "/" else [], segments)
+        parameters = path_parameters(route.path, segments)
         if parameters is not None:
             yield route, parameters
-
-
-def _parameters(template: Sequence[str], segments: Sequence[str]) -> dict[str, str] | None:
-    if len(template) != len(segments):
-        return None
-    found: dict[str, str] = {}
-    for part, segment in zip(template, segments, strict=True):
-        if part.startswith("{"):
-            if not segment:
-                return None
-            found[part[1:-1]] = segment
-        elif part != segment:
-            return None
-    return found

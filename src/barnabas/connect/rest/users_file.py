@@ -31,20 +31,19 @@ class StoredUser:
     password: PasswordHash
 
 
-def read_users(path: Path) -> dict[str, StoredUser]:
-    """Read the users. Raise UnusableUsersFile."""
+def read_users(path: Path, setting: str = "barnabas.connect.users.file") -> dict[str, StoredUser]:
+    """Read the users. ``setting`` names the file. Raise UnusableUsersFile."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UnusableUsersFile(
-            f"barnabas.connect.users.file={path} can't be read: {reason}. "
-            "python -m barnabas.connect.rest.users_file creates its lines"
+            f"{setting}={path} can't be read: {reason}. python -m barnabas.connect.rest.users_file creates its lines"
         ) from None
     try:
         return parse_users(text)
     except UnusableUsersFile as error:
-        raise UnusableUsersFile(f"barnabas.connect.users.file={path}, {error}") from None
+        raise UnusableUsersFile(f"{setting}={path}, {error}") from None
 
 
 def parse_users(text: str) -> dict[str, StoredUser]:

@@ -325,6 +325,8 @@ class BarnabasWorkerSettings(SettingTable):
         "The format of log lines: text, or json.")
     barnabas_log_level: str = setting(STRING, "INFO", "i:DEBUG|INFO|WARN|ERROR", LOW, READ_ONLY,
         "The lowest severity of messages in the log.")
+    barnabas_registry_config_file: str | None = setting(STRING, None, "nonempty", MEDIUM, READ_ONLY,
+        "The settings file of a schema registry that runs in the worker's process (barnabas registry). Empty: none.")
     barnabas_trigger_interval_ms = by_name(LONG, "500", "0..", MEDIUM, READ_ONLY,
         "The interval at which a task reads new records. If a batch takes longer, the next one starts immediately. A connector may override it.")
 

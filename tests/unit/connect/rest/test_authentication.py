@@ -193,7 +193,7 @@ KEY = ec.generate_private_key(ec.SECP256R1())
 def tokens(tmp_path: Path, document: bytes, roles: RoleTable = NOBODY) -> Authenticator:
     file = tmp_path / "keys"
     file.write_bytes(document)
-    keys = open_keys(str(file))
+    keys = open_keys(str(file), "barnabas.connect.jwt.keys.file")
     keys.refresh()
     rules = JwtRules(audiences=("connect",), issuer="issuer", scope_claim="roles")
     return Authenticator(tokens=BearerTokens(keys, rules, frozenset(("ES256",)), roles, TestClock()))

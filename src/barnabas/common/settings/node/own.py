@@ -84,6 +84,8 @@ class BarnabasSettings(SettingTable):
         "How long a policy may take for the topics or configs of one request; after that they are refused.")
     barnabas_record_max_headers: int = setting(INT, "10000", "0..", LOW, READ_ONLY,
         "How many headers one record of a producer may have. A batch with a record that has more is refused with INVALID_RECORD.")
+    barnabas_registry_config_file: str | None = setting(STRING, None, "nonempty", MEDIUM, READ_ONLY,
+        "The settings file of a schema registry that runs in the node's process (barnabas registry). Empty: none.")
     barnabas_request_max_bytes: int = setting(INT, "1048576", "4096..", LOW, READ_ONLY,
         "The largest request of an API whose requests do not grow with the cluster (ApiVersions, Heartbeat, CreateDelegationToken, Vote and others). The APIs that carry records or name partitions, topics, members or rules may have socket.request.max.bytes. A larger request is not received: the connection closes.")
     barnabas_request_max_bytes_before_login: int = setting(INT, "4096", "512..", LOW, READ_ONLY,

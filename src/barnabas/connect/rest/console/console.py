@@ -24,7 +24,7 @@ from barnabas.connect.rest.console.static_files import StaticFiles
 from barnabas.connect.rest.console.views import Setting, Totals, is_worker_address
 from barnabas.connect.rest.internal_client import encoded_segment
 from barnabas.connect.rest.roles import ANONYMOUS, Role, User
-from barnabas.connect.rest.route_table import path_segments
+from barnabas.connect.rest.url_paths import path_segments
 
 __all__ = ["PREFIX", "Console"]
 

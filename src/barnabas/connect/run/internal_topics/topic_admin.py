@@ -61,6 +61,12 @@ class InternalTopic:
     replication_factor: int
     configs: Mapping[str, str] = field(default_factory=dict)
     must_be_one_partition: bool = False
+    prefix: str = ""
+    """The beginning of the settings' names; by default ``setting`` without its last part."""
+
+    @property
+    def setting_prefix(self) -> str:
+        return self.prefix or self.setting.removesuffix("topic")
 
 
 def config_topic(settings: Mapping[str, object]) -> InternalTopic:
@@ -179,7 +185,7 @@ async def _create(admin: AdminClient, topic: InternalTopic, retries: Retries) ->
 
 
 def _not_created(topic: InternalTopic, error: AdminError) -> str:
-    prefix = topic.setting.removesuffix("topic")
+    prefix = topic.setting_prefix
     hint = (
         f" -> start more brokers, or lower {prefix}replication.factor (it is {topic.replication_factor})"
         if error.code == ErrorCode.INVALID_REPLICATION_FACTOR

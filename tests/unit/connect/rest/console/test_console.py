@@ -17,7 +17,8 @@ from barnabas.connect.rest.authentication import Authenticator, NotAuthenticated
 from barnabas.connect.rest.console import console as console_module
 from barnabas.connect.rest.console.views import is_worker_address
 from barnabas.connect.rest.roles import Role, User
-from barnabas.connect.rest.route_table import matching, path_segments
+from barnabas.connect.rest.route_table import matching
+from barnabas.connect.rest.url_paths import path_segments
 from tests.peers.console_scene import EVIL, OTHER_WORKER, PREFIX, SceneHerder, SceneLetters, console_of
 from tests.peers.rest_workers import RestWorkers
 

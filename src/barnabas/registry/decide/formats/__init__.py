@@ -1,0 +1,1 @@
+"""The formats of schemas: how each is parsed, printed in one form, and compared with earlier versions."""

@@ -1,0 +1,1 @@
+"""A registry that runs: its topic, its group, its listeners."""
