@@ -15,8 +15,8 @@ from google.protobuf.descriptor_pool import Default, DescriptorPool
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
-from barnabas.cli.records.schemas.errors import SchemaError
-from barnabas.cli.records.schemas.wire_format import read_indexes, write_indexes
+from barnabas.clients.schema_registry.errors import SchemaError
+from barnabas.clients.schema_registry.wire_format import read_indexes, write_indexes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
