@@ -223,7 +223,7 @@ class SchemaRegistry:
         try:
             return msgspec.json.decode(response.content, type=_Answer)
         except msgspec.DecodeError as error:
-            raise SchemaError(
+            raise RegistryUnreachable(
                 f"{shown_url(url)}{path} does not answer as a schema registry: {error}", "check the path of its URL"
             ) from error
 

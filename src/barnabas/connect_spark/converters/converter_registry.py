@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas.common.config_value import ConfigException
+from barnabas.connect.decide.validation.converters_config import CONVERTER_TYPE
 from barnabas.connect_spark.converters.avro_converter import AvroConverter
 from barnabas.connect_spark.converters.converter import Converter
 from barnabas.connect_spark.converters.json_converter import JsonConverter
@@ -18,6 +19,7 @@ from barnabas.connect_spark.converters.primitive_converters import (
     ShortConverter,
 )
 from barnabas.connect_spark.converters.protobuf_converter import ProtobufConverter
+from barnabas.connect_spark.converters.registry.avro_converter import ConfluentAvroConverter
 from barnabas.connect_spark.converters.simple_header_converter import SimpleHeaderConverter
 from barnabas.connect_spark.converters.string_converter import StringConverter
 
@@ -36,9 +38,11 @@ _DATA: tuple[type[Converter], ...] = (
     ShortConverter,
     StringConverter,
 )
+_WITH_REGISTRY: tuple[type[Converter], ...] = (ConfluentAvroConverter,)
+"""Converters of keys and values that take schemas from a registry."""
 _HEADERS: tuple[type[Converter], ...] = (*_DATA, SimpleHeaderConverter)
 CONVERTERS: Mapping[str, type[Converter]] = {
-    name: converter for converter in _HEADERS for name in (converter.java_class, converter.__name__)
+    name: converter for converter in (*_HEADERS, *_WITH_REGISTRY) for name in (converter.java_class, converter.__name__)
 }
 
 
@@ -46,11 +50,11 @@ def converter_of(setting: str, name: str, settings: Mapping[str, str]) -> Conver
     """Create the converter that ``setting`` names, with the settings below its prefix. Raise ConfigException."""
     found = CONVERTERS.get(name)
     is_header = setting == "header.converter"
-    if found is None or (found is SimpleHeaderConverter and not is_header):
-        known = _HEADERS if is_header else _DATA
+    known = _HEADERS if is_header else (*_DATA, *_WITH_REGISTRY)
+    if found is None or found not in known:
         names = ", ".join(sorted(converter.__name__ for converter in known))
         raise ConfigException(setting, name, f"no such converter; available: {names}")
     try:
-        return found.of(settings)
+        return found.of({**settings, CONVERTER_TYPE: setting.removesuffix(".converter")})
     except ConfigException as error:
         raise ConfigException(f"{setting}.{error.name}", error.value, error.reason) from None
