@@ -71,6 +71,11 @@ class Converter(ABC):
         """Compute once per row what later expressions share, such as parsed JSON. By default return the bytes."""
         return data
 
+    @property
+    def prepares_once(self) -> bool:
+        """Return whether the optimizer leaves ``prepare`` as it is: not if its result can be computed again."""
+        return False
+
     def variety(self, prepared: Column) -> Column | None:
         """Return a string that distinguishes rows of different schemas; None if this converter has only one schema.
 

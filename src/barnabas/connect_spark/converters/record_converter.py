@@ -124,8 +124,17 @@ class RecordConverter:
         rest = (headers.alias("headers"), original.cast(ORIGINAL).alias("original"))
         key, value = F.col("key"), F.col("value")
         read_key, read_value = self.key.prepare(key), self.value.prepare(value)
-        if read_key is key and read_value is value:
-            prepared = raw.select(*_PLACE, key, value, *rest)
+        if all(
+            read is data or converter.prepares_once
+            for converter, data, read in ((self.key, key, read_key), (self.value, value, read_value))
+        ):
+            own = {"headers": headers, "raw_key": key, "raw_value": value, "key": read_key, "value": read_value}
+            inner = raw.select(*_PLACE, *(column.alias(name) for name, column in own.items()))
+            # Made here, the original costs nothing unless a step uses it.
+            original = F.struct(
+                *_PLACE, F.col("raw_key").alias("key"), F.col("raw_value").alias("value"), F.col("headers")
+            )
+            prepared = inner.select(*_PLACE, "key", "value", "headers", original.cast(ORIGINAL).alias("original"))
         else:
             # The optimizer copies a column's expression to each of its uses, so it would parse a record once for each
             # of its fields. It does not do so through a generator.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from barnabas.connect_spark.converters.connect_schema import DataException
 from barnabas.connect_spark.converters.converter import Converter, Decoded, Encoded
-from barnabas.connect_spark.converters.json_decoding import no_error
 from barnabas.connect_spark.converters.registry.schema_reading import SchemaGroup, SchemaReader, grouped
 from barnabas.connect_spark.converters.schema_merging import moved
 from barnabas.connect_spark.converters.spark_types import spark_type
@@ -65,22 +66,30 @@ class ReaderOfBatch(Converter):
         raise NotImplementedError("a converter with a registry makes it")
 
     def prepare(self, data: Column) -> Column:
-        frame = self._frame(data)
         parts = []
         for index, (own, reader) in enumerate(zip(self._frames, self._readers, strict=True)):
-            payload = F.when(frame == F.lit(own), F.substring(data, len(own) + 1, _ALL))
+            payload = F.when(_begins(data, own), F.substring(data, len(own) + 1, _ALL))
             parts += [payload.alias(f"payload_{index}"), reader.prepare(payload).alias(f"parsed_{index}")]
         group = F.lit(None).cast("string")
         for number, members in enumerate(self._groups[1:], 1):
-            own_frames = [F.lit(self._frames[index]) for index in members.indexes]
-            group = F.when(frame.isin(*own_frames), F.lit(str(number))).otherwise(group)
-        return F.struct(*parts, group.alias("group"), self._frame_error(data, frame).alias("error"))
+            for index in members.indexes:
+                group = F.when(_begins(data, self._frames[index]), F.lit(str(number))).otherwise(group)
+        # The optimizer neither repeats what is not deterministic nor moves a condition before it.
+        once = F.spark_partition_id().alias("once")
+        return F.struct(*parts, group.alias("group"), self._frame_error(data).alias("error"), once)
 
-    def _frame_error(self, data: Column, frame: Column) -> Column:
-        error = F.when(frame.isNull() & data.isNotNull(), unframed(data))
+    @property
+    def prepares_once(self) -> bool:
+        return True
+
+    def _frame_error(self, data: Column) -> Column:
+        """Return the error of a row that no reader reads."""
+        is_read = reduce(or_, (_begins(data, own) for own in self._frames), F.lit(False))
+        frame = self._frame(data)
+        error = F.when(frame.isNull(), unframed(data))
         for bad, message in self._unreadable.items():
             error = error.when(frame == F.lit(bad), F.lit(message))
-        return error.otherwise(no_error())
+        return F.when(data.isNotNull() & ~is_read, error)
 
     def variety(self, prepared: Column) -> Column | None:
         return None if len(self._groups) < 2 else F.coalesce(prepared["group"], F.lit("0"))
@@ -107,6 +116,10 @@ class ReaderOfBatch(Converter):
 
     def header_from_connect(self, value: Column, schema: Column) -> Encoded:
         raise DataException("a reader of records does not write headers")
+
+
+def _begins(data: Column, frame: bytes) -> Column:
+    return F.substring(data, 1, len(frame)) == F.lit(frame)
 
 
 def _chosen(values: list[tuple[Column, Column]]) -> Column:
