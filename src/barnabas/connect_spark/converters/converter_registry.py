@@ -20,6 +20,8 @@ from barnabas.connect_spark.converters.primitive_converters import (
 )
 from barnabas.connect_spark.converters.protobuf_converter import ProtobufConverter
 from barnabas.connect_spark.converters.registry.avro_converter import ConfluentAvroConverter
+from barnabas.connect_spark.converters.registry.json_schema_converter import JsonSchemaConverter
+from barnabas.connect_spark.converters.registry.protobuf_converter import ConfluentProtobufConverter
 from barnabas.connect_spark.converters.simple_header_converter import SimpleHeaderConverter
 from barnabas.connect_spark.converters.string_converter import StringConverter
 
@@ -38,7 +40,7 @@ _DATA: tuple[type[Converter], ...] = (
     ShortConverter,
     StringConverter,
 )
-_WITH_REGISTRY: tuple[type[Converter], ...] = (ConfluentAvroConverter,)
+_WITH_REGISTRY: tuple[type[Converter], ...] = (ConfluentAvroConverter, ConfluentProtobufConverter, JsonSchemaConverter)
 """Converters of keys and values that take schemas from a registry."""
 _HEADERS: tuple[type[Converter], ...] = (*_DATA, SimpleHeaderConverter)
 CONVERTERS: Mapping[str, type[Converter]] = {
