@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from barnabas.connect.plugins.api import TerminalError
 from barnabas.connect_spark.converters.connect_schema import ConnectSchema, DataException
 from barnabas.connect_spark.converters.converter import Converter, Decoded, Encoded
 from barnabas.connect_spark.converters.converter_registry import converter_of
@@ -233,6 +234,12 @@ class RecordConverter:
         def all_topics() -> frozenset[str]:
             if topics is not None:
                 return topics
+            if batch.frame.isStreaming:
+                raise TerminalError(
+                    "the topics of this source are not known before it runs, and their schemas must be registered: "
+                    "set value.converter.value.subject.name.strategy=RecordNameStrategy, and the key's likewise, or "
+                    "use a worker with its own Spark"
+                )
             return frozenset(str(row[0]) for row in batch.good.select("topic").distinct().collect())
 
         key = self.key if "key" in batch.absent else self.key.writer(batch.key_schema, all_topics)

@@ -58,7 +58,7 @@ def grouped(schemas: Sequence[ConnectSchema | None]) -> list[SchemaGroup]:
         kind = spark_type(schema)
         for at, group in enumerate(groups):
             merged = merged_type((group.type, kind), promotes=True)
-            if _fits(merged, schema is None):
+            if _fits(merged, schema is None and group.schema is None):
                 joined = None if schema is None else _joined(group.schema, schema, merged)
                 groups[at] = SchemaGroup((*group.indexes, index), merged, joined)
                 break
