@@ -165,7 +165,7 @@ def _write(rows: DataFrame) -> None:
 
 
 def _cost(spark: SparkSession, way: Callable[[], None], records: int) -> Cost:
-    process = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
+    process = spark.sparkContext._gateway.proc.pid
     cpu_s, began_s = _cpu_s(process), time.monotonic()
     way()
     scale = 1_000_000 / records

@@ -132,7 +132,8 @@ def test_schemas_that_do_not_fit_are_batches_of_their_own(
     batches = converter(registry).to_connect(raw)
     assert [batch.frame.count() for batch in batches] == [2, 1]
     merged = RecordConverter.to_frame(batches, ["offset", "value"]).orderBy("offset")
-    assert merged.schema["value"].dataType["id"].dataType.simpleString() == "variant"
+    kind: Any = merged.schema["value"].dataType
+    assert kind["id"].dataType.simpleString() == "variant"
     assert [json.loads(row[0]) for row in merged.selectExpr("to_json(value.id)").collect()] == [1, "x"]
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 import pytest
 
-from barnabas.clients.schema_registry import oauth_tokens, registry_client
 from barnabas.clients.schema_registry.bounded_cache import BoundedCache
 from barnabas.clients.schema_registry.errors import (
     RegistryRefused,
@@ -36,7 +35,7 @@ class Server:
             self.requests.append((method, url, options))
             return answer(method, url)
 
-        monkeypatch.setattr(registry_client.httpx, "request", request)
+        monkeypatch.setattr(httpx, "request", request)
 
     def registry(self, *urls: str, **access: Any) -> SchemaRegistry:
         return SchemaRegistry(
@@ -170,7 +169,7 @@ def test_a_token_is_requested_again_before_it_expires(monkeypatch: pytest.Monkey
         posted.append({"url": url, **options})
         return httpx.Response(200, json={"access_token": f"t{len(posted)}", "expires_in": 100})
 
-    monkeypatch.setattr(oauth_tokens.httpx, "post", post)
+    monkeypatch.setattr(httpx, "post", post)
     now_s = [0.0]
     tokens = OauthTokens(ClientCredentials("http://idp", "me", "hidden", "s"), clock=lambda: now_s[0])
     found = []
@@ -179,7 +178,7 @@ def test_a_token_is_requested_again_before_it_expires(monkeypatch: pytest.Monkey
     assert found == ["t1", "t1", "t2"]
     assert posted[0]["data"] == {"grant_type": "client_credentials", "scope": "s"}
     assert posted[0]["auth"] == ("me", "hidden")
-    monkeypatch.setattr(oauth_tokens.httpx, "post", lambda url, **options: httpx.Response(401))
+    monkeypatch.setattr(httpx, "post", lambda url, **options: httpx.Response(401))
     now_s[0] = 1000.0
     with pytest.raises(RegistryRefused, match="refused the client me: HTTP 401"):
         tokens()

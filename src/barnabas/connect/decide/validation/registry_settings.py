@@ -43,7 +43,7 @@ def _key(
     return ConfigKey(
         name,
         type_,
-        default,  # type: ignore[arg-type]
+        default,
         doc,
         validator,
         importance,

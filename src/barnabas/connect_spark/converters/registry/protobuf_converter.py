@@ -50,7 +50,7 @@ class ConfluentProtobufConverter(RegistryConverter):
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> Self:
         try:
-            import google.protobuf  # noqa: F401
+            from google.protobuf import descriptor_pb2  # noqa: F401
         except ImportError:
             raise ConfigException(
                 "schema.registry.url",
