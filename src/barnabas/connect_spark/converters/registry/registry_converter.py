@@ -34,6 +34,7 @@ from barnabas.connect_spark.converters.registry.registry_options import Registry
 from barnabas.connect_spark.converters.registry.registry_reader import FRAME_LENGTH, ReaderOfBatch
 from barnabas.connect_spark.converters.registry.schema_reading import SchemaReader
 from barnabas.connect_spark.converters.registry.schema_writing import SchemaWriter, WriterOfBatch
+from barnabas.connect_spark.converters.spark_types import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -82,16 +83,15 @@ class RegistryConverter(Converter):
         for frame in sorted(frames):
             schema_id = int.from_bytes(frame[1:FRAME_LENGTH], "big")
             try:
-                readers[frame] = self._schema_reader(frame, self._own(self.registry.schema(schema_id)))
-            except (SchemaNotFound, DataException, SchemaError) as error:
+                made = self._schema_reader(frame, self._own(self.registry.schema(schema_id)))
+                spark_type(made.schema)  # Refuses what a column can't be.
+                readers[frame] = made
+            except (DataException, SchemaError) as error:
                 _raise_if_fatal(error)
                 unreadable[frame] = f"schema {schema_id} can't be used: {_whole(error)}"
                 log.warning("schema %d can't be used: %s", schema_id, _whole(error))
-        made = self._reader_of_batch(readers, unreadable)
-        return made if unreadable else self._readers.put(tuple(frames), made)
-
-    def _reader_of_batch(self, readers: Mapping[bytes, SchemaReader], unreadable: Mapping[bytes, str]) -> ReaderOfBatch:
-        return ReaderOfBatch(self.java_class, readers, unreadable, self.frame)
+        reader = ReaderOfBatch(self.java_class, readers, unreadable, self.frame)
+        return reader if unreadable else self._readers.put(tuple(frames), reader)
 
     def _own(self, schema: RegisteredSchema) -> RegisteredSchema:
         if schema.kind != self.kind:
