@@ -34,11 +34,19 @@ class AvroData:
 
     @cached_property
     def type(self) -> t.DataType:
-        """Return Spark's type of the schema. Raise ValueError if Spark can't use it."""
+        """Return the type of what ``read`` returns: every part may be null. Raise ValueError if Spark can't use it."""
+        return self._type("PERMISSIVE")
+
+    @cached_property
+    def strict_type(self) -> t.DataType:
+        """Return the same type, in which parts that the schema requires are not nullable. Raise ValueError."""
+        return self._type("FAILFAST")
+
+    def _type(self, mode: str) -> t.DataType:
         spark = SparkSession.active()
         require_avro(spark)
         try:
-            return spark.createDataFrame([], "data binary").select(self.read(F.col("data"))).schema[0].dataType
+            return spark.createDataFrame([], "data binary").select(self._read(F.col("data"), mode)).schema[0].dataType
         except Exception as error:
             raise ValueError(_reason(error)) from None
 
@@ -49,11 +57,14 @@ class AvroData:
 
     def read(self, data: Column) -> Column:
         """Return the value; null for bytes that are not Avro of the schema."""
+        return self._read(data, "PERMISSIVE")
+
+    def _read(self, data: Column, mode: str) -> Column:
         from pyspark.sql.avro.functions import from_avro
 
         around = {"type": "record", "name": "BarnabasAround"}
         whole = json.dumps({**around, "fields": [{"name": "whole", "type": json.loads(self.schema)}]})
-        options = {"mode": "PERMISSIVE"}
+        options = {"mode": mode}
         if self.names_members:
             options["enableStableIdentifiersForUnionType"] = "true"
         return from_avro(data, whole, options)["whole"]

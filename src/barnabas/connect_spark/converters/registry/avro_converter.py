@@ -53,7 +53,9 @@ class ConfluentAvroConverter(RegistryConverter):
             return _AvroWriter(found.schema_id, text, ())
         complete = self._complete(found)
         target = _AvroReader(complete, found.schema_id)
-        problems = misfits(spark_type(schema), target.data.type, _defaults(complete), is_strict=self.options.is_strict)
+        problems = misfits(
+            spark_type(schema), target.data.strict_type, _defaults(complete), is_strict=self.options.is_strict
+        )
         if problems:
             raise DataException(
                 f"the records don't fit schema {found.schema_id}, the latest of their subject: {'; '.join(problems)}"
@@ -73,7 +75,7 @@ class _AvroReader:
     @cached_property
     def schema(self) -> ConnectSchema | None:
         try:
-            kind = self.data.type
+            kind = self.data.strict_type
         except ValueError as error:
             raise DataException(f"Spark can't read it: {error}") from None
         if isinstance(kind, t.NullType):
@@ -107,7 +109,7 @@ class _AvroWriter:
 
     def write(self, datum: Datum) -> Encoded:
         data = AvroData(self.text, names_members=True)
-        kind = data.type
+        kind = data.strict_type
         column = fitted(datum.column, spark_type(datum.schema), kind, dict(self.defaults))
         schema = connect_schema(kind)
         if schema is None:
