@@ -1,8 +1,8 @@
 """A small schema registry with the paths and answers of Confluent's, on a free port, for the duration of a test.
 
 It checks no compatibility: ``incompatible`` are subjects that take no other schema. A Protobuf schema is returned
-compiled (``format=serialized``) if the test has passed its FileDescriptorProto, or if it was registered in that form, as
-Confluent's Python client does.
+compiled (``format=serialized``) if the test has passed its FileDescriptorProto, or if it was registered in that form,
+as Confluent's Python client does.
 """
 
 from __future__ import annotations
