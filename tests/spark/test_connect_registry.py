@@ -355,18 +355,21 @@ AVRO_TYPES = st.one_of(
 
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(AVRO_TYPES, min_size=1, max_size=5))
-def test_any_avro_record_survives_both_ways(spark: SparkSession, fields: list[Any]) -> None:
+def test_any_avro_record_survives_both_ways(
+    spark: SparkSession, registry: RegistryDouble, client: SchemaRegistryClient, fields: list[Any]
+) -> None:
     schema = {"type": "record", "name": "R", "fields": [
         {"name": f"f{number}", "type": kind} for number, (kind, _) in enumerate(fields)
     ]}  # fmt: skip
     value = {f"f{number}": example for number, (_, example) in enumerate(fields)}
-    with running_registry() as registry:
-        client = SchemaRegistryClient({"url": registry.url})
-        data = AvroSerializer(client, json.dumps(schema))(value, VALUE)
-        own = converter(registry, **{"auto.register.schemas": "false", "use.latest.version": "true"})
-        (batch,) = own.to_connect(raw_frame(spark, [{"topic": "orders", "offset": 0, "value": data}]))
-        (row,) = own.from_connect([batch]).collect()
-        assert (row["failure"], bytes(row["value"])) == (None, data)
+    registry.subjects.clear()  # So that the schema becomes the latest one.
+    data = AvroSerializer(client, json.dumps(schema), conf={"auto.register.schemas": False, "use.schema.id": (
+        registry.register("orders-value", {"schema": json.dumps(schema)})
+    )})(value, VALUE)  # fmt: skip
+    own = converter(registry, **{"auto.register.schemas": "false", "use.latest.version": "true"})
+    (batch,) = own.to_connect(raw_frame(spark, [{"topic": "orders", "offset": 0, "value": data}]))
+    (row,) = own.from_connect([batch]).collect()
+    assert (row["failure"], bytes(row["value"])) == (None, data)
 
 
 # ---- the registry's errors
