@@ -6,7 +6,8 @@ the plan of a large cluster, and writes their page. ``--only quorum`` compares q
 failover, forwarding and snapshots; ``--only replication`` compares three brokers with replicas; ``--only connect``
 compares workers of Connect, also with plain PySpark; ``--only first-steps`` compares what a new user meets first, also
 with kcat and small brokers; ``--only transactions`` compares commits of small and large transactions; ``--only groups``
-compares groups of all kinds: rebalances, share consuming, commits, memory; ``--only turns`` measures how long our
+compares groups of all kinds: rebalances, share consuming, commits, memory; ``--only pipelines`` measures decoding with
+the schemas of a registry, without Kafka; ``--only turns`` measures how long our
 controller holds the event loop, without Kafka. ``--quick`` makes quorum, replication, connect, first-steps,
 transactions and groups small: a check that they work, not a comparison.
 
@@ -35,6 +36,7 @@ from bench.first_steps import FirstStepsSizes, measure_first_steps
 from bench.first_steps_report import write_first_steps_report
 from bench.groups_report import write_groups_report
 from bench.measurements import Figures, folder_for, measure
+from bench.pipelines import measure_decoding, write_pipelines_report
 from bench.quorum import QUICK, QuorumSizes, measure_quorum
 from bench.quorum_report import write_quorum_report
 from bench.replication_report import write_replication_report
@@ -56,7 +58,7 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=10_000, help="one-partition topics to create")
     parser.add_argument(
         "--only",
-        choices=["nodes", "codec", "authorizer", "wire", "admin", *QUICK_PARTS, "turns"],
+        choices=["nodes", "codec", "authorizer", "wire", "admin", *QUICK_PARTS, "pipelines", "turns"],
         help="leave the other parts out",
     )
     parser.add_argument(
@@ -74,6 +76,13 @@ def main() -> None:
         turns = {shape.name: measure_turns(shape) for shape in SHAPES}
         print(f"written: {write_turns_report(options.output, turns)}", flush=True)
         if options.only == "turns":
+            return
+    if options.only in (None, "pipelines"):
+        print(
+            f"written: {write_pipelines_report(options.output, measure_decoding(options.rounds, 1_000_000))}",
+            flush=True,
+        )
+        if options.only == "pipelines":
             return
     require_peer()
     if options.only in (None, "authorizer", "wire"):

@@ -1,7 +1,8 @@
 """A small schema registry with the paths and answers of Confluent's, on a free port, for the duration of a test.
 
-It checks no compatibility. A Protobuf schema is returned compiled (``format=serialized``) if the test has passed its
-FileDescriptorProto, or if it was registered in that form, as Confluent's Python client does.
+It checks no compatibility: ``incompatible`` are subjects that take no other schema. A Protobuf schema is returned
+compiled (``format=serialized``) if the test has passed its FileDescriptorProto, or if it was registered in that form,
+as Confluent's Python client does.
 """
 
 from __future__ import annotations
@@ -28,17 +29,23 @@ _START_WITHIN_S = 10.0
 
 @dataclass
 class RegistryDouble:
-    """``schemas`` are the registered ones by id, ``subjects`` the ids of their versions. ``paths`` were requested."""
+    """``schemas`` are the registered ones by id, ``subjects`` the ids of their versions. ``paths`` were requested.
+
+    ``status`` is the HTTP status of all answers, if it is not 0; ``authorization`` the header that requests need.
+    """
 
     url: str = ""
     user_info: str = ""
+    authorization: str = ""
+    status: int = 0
+    incompatible: set[str] = field(default_factory=set)
     schemas: dict[int, dict[str, Any]] = field(default_factory=dict)
     subjects: dict[str, list[int]] = field(default_factory=dict)
     compiled: dict[str, bytes] = field(default_factory=dict)
     paths: list[str] = field(default_factory=list)
 
     def register(self, subject: str, schema: Mapping[str, Any]) -> int:
-        known = {"schemaType": "AVRO", "references": [], **schema}
+        known = _known(schema)
         found = next((schema_id for schema_id, other in self.schemas.items() if other == known), None)
         schema_id = len(self.schemas) + 1 if found is None else found
         self.schemas[schema_id] = known
@@ -52,7 +59,7 @@ class RegistryDouble:
             Route("/schemas/ids/{schema_id:int}", self._schema),
             Route("/subjects/{subject}/versions", self._post, methods=["POST"]),
             Route("/subjects/{subject}/versions/{version}", self._version),
-            Route("/subjects/{subject}", self._post, methods=["POST"]),
+            Route("/subjects/{subject}", self._look_up, methods=["POST"]),
         ]
         return Starlette(routes=routes)
 
@@ -86,8 +93,22 @@ class RegistryDouble:
                 json.loads(body["schema"])
             except ValueError:
                 return _error(422, 42201, "Invalid schema")
+        if subject in self.incompatible:
+            return _error(409, 409, "Schema being registered is incompatible with an earlier schema")
         schema_id = self.register(subject, body)
         return JSONResponse({"id": schema_id, "subject": subject, "version": 1, "schema": body["schema"]})
+
+    async def _look_up(self, request: Request) -> JSONResponse:
+        if (refused := self._refusal(request)) is not None:
+            return refused
+        subject, known = request.path_params["subject"], _known(await request.json())
+        ids = self.subjects.get(subject)
+        if not ids:
+            return _error(404, 40401, f"Subject '{subject}' not found.")
+        found = next((schema_id for schema_id in ids if self.schemas[schema_id] == known), None)
+        if found is None:
+            return _error(404, 40403, "Schema not found")
+        return JSONResponse({"id": found, "subject": subject, "version": ids.index(found) + 1, **known})
 
     def _shown(self, schema: Mapping[str, Any], request: Request) -> dict[str, Any]:
         shown = {name: part for name, part in schema.items() if name in ("schema", "schemaType", "references")}
@@ -100,10 +121,21 @@ class RegistryDouble:
 
     def _refusal(self, request: Request) -> JSONResponse | None:
         self.paths.append(request.url.path)
-        wanted = base64.b64encode(self.user_info.encode()).decode()
-        if self.user_info and request.headers.get("authorization") != f"Basic {wanted}":
+        if self.status:
+            return _error(self.status, self.status, "The registry has an error")
+        basic = f"Basic {base64.b64encode(self.user_info.encode()).decode()}" if self.user_info else ""
+        wanted = self.authorization or basic
+        if wanted and request.headers.get("authorization") != wanted:
             return _error(401, 401, "Unauthorized")
         return None
+
+
+def _known(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "schemaType": schema.get("schemaType") or "AVRO",
+        "schema": schema["schema"],
+        "references": schema.get("references") or [],
+    }
 
 
 def _error(status: int, code: int, message: str) -> JSONResponse:

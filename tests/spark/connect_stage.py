@@ -120,7 +120,7 @@ class TextPath:
     def fixed_batch(self, raw: DataFrame, columns: Sequence[str]) -> RecordBatch | None:
         return self.sink_batches(raw)[0]
 
-    def source_records(self, frame: DataFrame) -> DataFrame:
+    def source_records(self, frame: DataFrame, topics: frozenset[str] | None = None) -> DataFrame:
         from pyspark.sql import functions as F
         from pyspark.sql.types import StructType
 

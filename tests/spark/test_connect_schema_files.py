@@ -11,7 +11,8 @@ import pytest
 from py4j.java_gateway import JavaPackage
 
 from barnabas.connect.plugins.api import TerminalError
-from barnabas.connect_spark.converters.avro_converter import AvroConverter, _require_package
+from barnabas.connect_spark.converters.avro_converter import AvroConverter
+from barnabas.connect_spark.converters.avro_data import require_avro
 from barnabas.connect_spark.converters.converter import Converter
 from barnabas.connect_spark.converters.primitive_converters import ByteArrayConverter
 from barnabas.connect_spark.converters.protobuf_converter import ProtobufConverter
@@ -71,7 +72,7 @@ def test_a_session_without_avro_fails_the_task_and_names_the_setting() -> None:
     ))))  # fmt: skip
     session: Any = SimpleNamespace(sparkContext=SimpleNamespace(_jvm=jvm))
     with pytest.raises(TerminalError, match=r"barnabas\.connect\.spark\.avro=true"):
-        _require_package(session)
+        require_avro(session)
 
 
 def test_protobuf_is_written_and_read(spark: SparkSession, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from barnabas.cli.records.times import parse_point
 
 if TYPE_CHECKING:
     from barnabas.cli.records.schemas.codecs import SchemaWriter
-    from barnabas.cli.records.schemas.registry import SchemaRegistry
     from barnabas.cli.records.source import Format
+    from barnabas.clients.schema_registry.registry_client import SchemaRegistry
     from barnabas.protocol.record_batch import Header
 
 __all__ = ["RecordFields", "format_of"]

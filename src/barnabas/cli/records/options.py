@@ -23,9 +23,9 @@ from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_name import topic_name_problem
 
 if TYPE_CHECKING:
-    from barnabas.cli.records.schemas.registry import SchemaRegistry
     from barnabas.clients.client_config import ClientConfig
     from barnabas.clients.errors import InvalidClientConfig
+    from barnabas.clients.schema_registry.registry_client import SchemaRegistry
 
 __all__ = ["RecordOptions", "Work", "hint", "one_topic", "put", "usage_error"]
 
@@ -132,18 +132,28 @@ class RecordOptions(ClusterOptions):
         if not urls.strip():
             return None
         try:
-            from barnabas.cli.records.schemas.errors import SchemaError
-            from barnabas.cli.records.schemas.registry import SchemaRegistry
+            from barnabas.clients.schema_registry.errors import SchemaError
+            from barnabas.clients.schema_registry.registry_client import (
+                RegistryAccess,
+                RegistryAdvice,
+                SchemaRegistry,
+            )
         except ModuleNotFoundError as error:
             raise UsageError(f"--schema-registry needs pip install 'barnabas[schemas]' ({error.name})") from error
+        token = next((properties[name] for name in _REGISTRY_TOKEN if name in properties), "")
+        access = RegistryAccess(
+            user_info=next((properties[name] for name in _REGISTRY_USER if name in properties), ""),
+            token=(lambda: token) if token else None,
+            advice=RegistryAdvice(
+                url="check that it runs at the URL of --schema-registry",
+                credentials="set basic.auth.user.info=user:password in the file of --command-config",
+                no_latest="--value-schema FILE registers a schema, --value-schema ID uses another one",
+            ),
+        )
         try:
-            return SchemaRegistry(
-                [url.strip() for url in urls.split(",")],
-                user_info=next((properties[name] for name in _REGISTRY_USER if name in properties), ""),
-                token=next((properties[name] for name in _REGISTRY_TOKEN if name in properties), ""),
-            )
+            return SchemaRegistry([url.strip() for url in urls.split(",")], access)
         except SchemaError as error:
-            raise UsageError(str(error)) from error
+            raise UsageError(f"--schema-registry {error}") from error
 
     def _properties(self) -> tuple[dict[str, str], tuple[str, ...]]:
         properties, warnings = super()._properties()

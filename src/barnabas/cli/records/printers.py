@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 import msgspec
 
 from barnabas.cli.records.json_lines import JsonRecord, encode_lines, json_record, plain_json
-from barnabas.cli.records.schemas.errors import SchemaError
 from barnabas.cli.records.text_lines import Columns
 from barnabas.cli.records.times import time_of
 from barnabas.clients.consumer.completed_fetch import batch_values, given_batches
+from barnabas.clients.schema_registry.errors import SchemaError
 from barnabas.common.printable import printable
 from barnabas.common.topic_partition import TopicPartition
 

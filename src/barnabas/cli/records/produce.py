@@ -165,8 +165,8 @@ def produce(
     options = options or RecordOptions()
     name = one_topic(topic)
     from barnabas.cli.records.input_format import RecordFields, format_of
-    from barnabas.cli.records.schemas.errors import SchemaError
     from barnabas.cli.records.times import parse_point
+    from barnabas.clients.schema_registry.errors import SchemaError
 
     now_ms = int(time.time() * 1000)
     fields = RecordFields(

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from barnabas.cli.records.json_lines import InputError, parse_line
-from barnabas.cli.records.schemas.errors import SchemaError
+from barnabas.clients.schema_registry.errors import SchemaError
 
 if TYPE_CHECKING:
     from barnabas.cli.records.text_lines import LineParser

@@ -51,6 +51,9 @@ RECORD_GROUPS: Mapping[str, tuple[PluginType, type[RecordPlugin]]] = {
 }
 """Groups of plugins between Kafka and a connector, with the class from which those of a group are derived."""
 
+_ONLY_FULL = ("io.confluent.connect.avro.AvroConverter", "io.confluent.connect.protobuf.ProtobufConverter")
+"""The short names are those of the converters that have their schema from a setting."""
+
 # Barnabas's own connectors. They are listed here and not among the entry points, so that a checkout without a new
 # installation has them all.
 OWN_CONNECTORS = (
@@ -160,7 +163,10 @@ def built_in_plugins() -> list[Plugin]:
         *((PluginType.CONVERTER, name, plugin_class) for name, plugin_class in CONVERTERS.items()),
         *((PluginType.HEADER_CONVERTER, name, plugin_class) for name, plugin_class in HEADER_CONVERTERS.items()),
     ]
-    return [Plugin(type_, name, __version__, config_def) for type_, name, config_def in rows]
+    return [
+        Plugin(type_, name, __version__, config_def, has_short_names=name not in _ONLY_FULL)
+        for type_, name, config_def in rows
+    ]
 
 
 def connector_plugin(connector: Any, location: str, *names: str) -> Plugin:

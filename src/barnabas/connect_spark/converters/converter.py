@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -71,12 +71,32 @@ class Converter(ABC):
         """Compute once per row what later expressions share, such as parsed JSON. By default return the bytes."""
         return data
 
+    @property
+    def prepares_once(self) -> bool:
+        """Return whether the optimizer leaves ``prepare`` as it is: not if its result can be computed again."""
+        return False
+
     def variety(self, prepared: Column) -> Column | None:
         """Return a string that distinguishes rows of different schemas; None if this converter has only one schema.
 
         Rows of one variety are passed to ``to_connect`` together. Null is a variety as well.
         """
         return None
+
+    def frame(self, data: Column) -> Column | None:
+        """Return the bytes by which a row names its schema (null: it names none); None if rows don't name schemas."""
+        return None
+
+    def reader(self, frames: Sequence[bytes]) -> Converter:
+        """Return the converter that reads rows with these frames. Converters with ``frame`` need it.
+
+        Raise TerminalError, or RegistryUnreachable, which a later try may not.
+        """
+        return self
+
+    def writer(self, schema: ConnectSchema | None, topics: Callable[[], Iterable[str]]) -> Converter:
+        """Return the converter that writes rows of this schema to these topics. Raise as ``reader``."""
+        return self
 
     @abstractmethod
     def to_connect(self, prepared: Column, variety: str | None) -> Decoded:

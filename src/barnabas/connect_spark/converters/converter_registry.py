@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from barnabas.common.config_value import ConfigException
 from barnabas.connect.plugins.record_plugins import Converter as PluginConverterClass
 from barnabas.connect.plugins.record_plugins import RecordPlugin
+from barnabas.connect.decide.validation.converters_config import CONVERTER_TYPE
 from barnabas.connect_spark.converters.avro_converter import AvroConverter
 from barnabas.connect_spark.converters.converter import Converter
 from barnabas.connect_spark.converters.json_converter import JsonConverter
@@ -21,6 +22,9 @@ from barnabas.connect_spark.converters.primitive_converters import (
     ShortConverter,
 )
 from barnabas.connect_spark.converters.protobuf_converter import ProtobufConverter
+from barnabas.connect_spark.converters.registry.avro_converter import ConfluentAvroConverter
+from barnabas.connect_spark.converters.registry.json_schema_converter import JsonSchemaConverter
+from barnabas.connect_spark.converters.registry.protobuf_converter import ConfluentProtobufConverter
 from barnabas.connect_spark.converters.simple_header_converter import SimpleHeaderConverter
 from barnabas.connect_spark.converters.string_converter import StringConverter
 
@@ -39,9 +43,11 @@ _DATA: tuple[type[Converter], ...] = (
     ShortConverter,
     StringConverter,
 )
+_WITH_REGISTRY: tuple[type[Converter], ...] = (ConfluentAvroConverter, ConfluentProtobufConverter, JsonSchemaConverter)
+"""Converters of keys and values that take schemas from a registry."""
 _HEADERS: tuple[type[Converter], ...] = (*_DATA, SimpleHeaderConverter)
 CONVERTERS: Mapping[str, type[Converter]] = {
-    name: converter for converter in _HEADERS for name in (converter.java_class, converter.__name__)
+    name: converter for converter in (*_HEADERS, *_WITH_REGISTRY) for name in (converter.java_class, converter.__name__)
 }
 
 
@@ -55,12 +61,12 @@ def converter_of(
         return _of_plugin(setting, plugin, settings)
     found = CONVERTERS.get(name)
     is_header = setting == "header.converter"
-    if found is None or (found is SimpleHeaderConverter and not is_header):
-        known = _HEADERS if is_header else _DATA
+    known = _HEADERS if is_header else (*_DATA, *_WITH_REGISTRY)
+    if found is None or found not in known:
         names = ", ".join(sorted(converter.__name__ for converter in known))
         raise ConfigException(setting, name, f"no such converter; available: {names}")
     try:
-        return found.of(settings)
+        return found.of({**settings, CONVERTER_TYPE: setting.removesuffix(".converter")})
     except ConfigException as error:
         raise ConfigException(f"{setting}.{error.name}", error.value, error.reason) from None
 

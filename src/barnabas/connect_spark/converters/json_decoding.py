@@ -29,9 +29,11 @@ from barnabas.connect_spark.converters.spark_types import decimal_type, spark_ty
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["MILLIS_OF_DAY", "JsonDecoding", "Read", "default_literal", "first_error", "member", "no_error"]
+__all__ = ["JSON_TEXT", "MILLIS_OF_DAY", "JsonDecoding", "Read", "default_literal", "first_error", "member", "no_error"]
 
 MILLIS_OF_DAY = 86_400_000
+JSON_TEXT = "barnabas.connect.data.Json"
+"""The name of a string's schema whose value is any JSON, as text."""
 _MAX_MILLIS = (2**63 - 1) // 1000
 _RANGES = {
     SchemaType.INT8: (-(2**7), 2**7 - 1),
@@ -97,6 +99,8 @@ class JsonDecoding:
     def _present(self, schema: ConnectSchema, variant: Column) -> Read:
         if schema.logical is not None:
             return self._logical(schema, schema.logical, variant)
+        if schema.name == JSON_TEXT:
+            return Read(F.when(~F.is_variant_null(variant), F.to_json(variant)), no_error())
         if schema.type is SchemaType.STRUCT:
             return self._struct(schema, variant)
         if schema.type is SchemaType.ARRAY:

@@ -21,7 +21,7 @@ from barnabas.connect_spark.converters.connect_schema import (
     SchemaType,
 )
 from barnabas.connect_spark.converters.decimals import bytes_of_decimal
-from barnabas.connect_spark.converters.json_decoding import default_literal, first_error, no_error
+from barnabas.connect_spark.converters.json_decoding import JSON_TEXT, default_literal, first_error, no_error
 from barnabas.connect_spark.converters.spark_types import decimal_type
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ class JsonEncoding:
             return F.unix_date(column)
         if schema.logical == TIMESTAMP:
             return F.unix_millis(column)
+        if schema.name == JSON_TEXT:
+            return F.try_parse_json(column)
         if schema.type is SchemaType.BYTES:
             return base64_text(column)
         if schema.type is SchemaType.ARRAY:
@@ -98,7 +100,7 @@ class JsonEncoding:
         """Return whether any part is written in another form than Spark's."""
         if schema.logical in (DECIMAL, DATE, TIMESTAMP):
             return schema.logical != DECIMAL or not self.decimals_as_numbers
-        if schema.type is SchemaType.BYTES:
+        if schema.type is SchemaType.BYTES or schema.name == JSON_TEXT:
             return True
         if schema.type is SchemaType.MAP:
             return not self._is_object(schema) or self._alters(schema.item)

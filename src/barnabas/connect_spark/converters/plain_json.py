@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from barnabas.connect_spark.converters.connect_schema import DATE, TIMESTAMP, ConnectSchema, SchemaType
+from barnabas.connect_spark.converters.json_decoding import JSON_TEXT
 from barnabas.connect_spark.converters.spark_types import spark_type
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def plain_json(schema: ConnectSchema | None, *, refuses_unknown: bool) -> PlainJ
 
 
 def _is_simple(schema: ConnectSchema) -> bool:
-    if schema.default is not None:
+    if schema.default is not None or schema.name == JSON_TEXT:
         return False
     return schema.type in _TYPES if schema.logical is None else schema.logical in (DATE, TIMESTAMP)
 

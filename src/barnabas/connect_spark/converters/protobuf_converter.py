@@ -1,7 +1,7 @@
 """ProtobufConverter: Protocol Buffers messages, by a descriptor file and the name of a message.
 
-Spark's own Protobuf package is not available for this version, so the ``protobuf`` package reads and writes messages in
-a UDF on Arrow batches. This is the only converter that runs Python for each record.
+Spark's own Protobuf package is not available for this version, so the ``protobuf`` package reads messages in a UDF on
+Arrow batches, and writes them in a UDF on rows. No other kind of converter runs Python for each record.
 
 Fields have the names of the .proto file. Enums are represented by their names, Timestamp is a timestamp, wrappers are
 nullable values, uint64 is decimal(20,0). An absent field without presence has its default, as in Protocol Buffers.
@@ -125,7 +125,8 @@ class ProtobufConverter(Converter):
             except (ValueError, TypeError) as error:
                 return None, f"it is not a {message}: {error}"
 
-        answered = F.udf(write, answer, useArrow=True)(column)
+        # Through Arrow a null in a column would turn its whole numbers into floating-point ones.
+        answered = F.udf(write, answer, useArrow=False)(column)
         return Encoded(answered["data"], answered["error"])
 
 

@@ -1,20 +1,21 @@
 """All converters of a connector together: raw Kafka records <-> RecordBatches.
 
 Rows of one schema are processed together, because a column of Spark has one type. Only where a converter can't know the
-schemas (JsonConverter with ``schemas.enable``) does a query find those of the micro-batch; it reads the batch once
-more.
+schemas (JsonConverter with ``schemas.enable``, converters with a registry) does a query find those of the micro-batch;
+it reads the batch once more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass, field, replace
+from functools import cache, reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from barnabas.connect.plugins.api import TerminalError
 from barnabas.connect_spark.converters.connect_schema import ConnectSchema, DataException
 from barnabas.connect_spark.converters.converter import Converter, Decoded, Encoded
 from barnabas.connect_spark.converters.converter_registry import converter_of
@@ -98,7 +99,10 @@ class RecordConverter:
     @property
     def knows_schemas(self) -> bool:
         """Return whether the schemas of all records are known before any record is read."""
-        return self.key.variety(F.col("key")) is None and self.value.variety(F.col("value")) is None
+        return all(
+            converter.frame(F.col(name)) is None and converter.variety(F.col(name)) is None
+            for name, converter in (("key", self.key), ("value", self.value))
+        )
 
     # ---- From Kafka ----
 
@@ -108,13 +112,38 @@ class RecordConverter:
         ``raw`` has the columns of Spark's Kafka source with ``includeHeaders``: topic, partition, offset, timestamp,
         key, value, headers; other columns are ignored. It should be cached if it is costly to read.
         """
+        return self._reading(raw)._to_connect(raw)
+
+    def _reading(self, raw: DataFrame) -> RecordConverter:
+        """Return the converter for the schemas that these records name. It reads them once, if they name any."""
+        named = {
+            name: frame.alias(name)
+            for name, converter in (("key", self.key), ("value", self.value))
+            if (frame := converter.frame(F.col(name))) is not None
+        }
+        if not named:
+            return self
+        row = raw.select(*named.values()).agg(*(F.collect_set(name).alias(name) for name in named)).collect()[0]
+        frames = {name: sorted(bytes(frame) for frame in row[name]) for name in named}
+        return replace(self, key=_reader(self.key, frames.get("key")), value=_reader(self.value, frames.get("value")))
+
+    def _to_connect(self, raw: DataFrame) -> list[RecordBatch]:
         headers = F.col("headers") if "headers" in raw.columns else F.lit(None).cast(RAW_HEADERS)
         original = F.struct(*(F.col(name) for name in (*_PLACE, "key", "value")), headers.alias("headers"))
         rest = (headers.alias("headers"), original.cast(ORIGINAL).alias("original"))
         key, value = F.col("key"), F.col("value")
         read_key, read_value = self.key.prepare(key), self.value.prepare(value)
-        if read_key is key and read_value is value:
-            prepared = raw.select(*_PLACE, key, value, *rest)
+        if all(
+            read is data or converter.prepares_once
+            for converter, data, read in ((self.key, key, read_key), (self.value, value, read_value))
+        ):
+            own = {"headers": headers, "raw_key": key, "raw_value": value, "key": read_key, "value": read_value}
+            inner = raw.select(*_PLACE, *(column.alias(name) for name, column in own.items()))
+            # Made here, the original costs nothing unless a step uses it.
+            original = F.struct(
+                *_PLACE, F.col("raw_key").alias("key"), F.col("raw_value").alias("value"), F.col("headers")
+            )
+            prepared = inner.select(*_PLACE, "key", "value", "headers", original.cast(ORIGINAL).alias("original"))
         else:
             # The optimizer copies a column's expression to each of its uses, so it would parse a record once for each
             # of its fields. It does not do so through a generator.
@@ -144,7 +173,8 @@ class RecordConverter:
 
     def _batch(self, prepared: DataFrame, key_variety: str | None, value_variety: str | None) -> RecordBatch:
         varieties = (key_variety, value_variety)
-        made = self._decoded.get(prepared.sparkSession, varieties, lambda: self._decoding(*varieties))
+        kind = (self.key, self.value, *varieties)
+        made = self._decoded.get(prepared.sparkSession, kind, lambda: self._decoding(*varieties))
         return RecordBatch(prepared.select(*made.columns), made.key_schema, made.value_schema, made.can_fail)
 
     def _decoding(self, key_variety: str | None, value_variety: str | None) -> _Columns:
@@ -196,17 +226,38 @@ class RecordConverter:
         """
         return source_batch(frame)
 
-    def from_connect(self, batches: Sequence[RecordBatch]) -> DataFrame:
-        """Convert records for sources, and for sinks that write to topics.
+    def from_connect(self, batches: Sequence[RecordBatch], topics: frozenset[str] | None = None) -> DataFrame:
+        """Convert records for sources, and for sinks that write to topics. ``topics`` are all of theirs, if known.
 
         The columns are topic, partition, offset, timestamp, key and value (binary), headers (``RAW_HEADERS``), failure,
         original. Rows that failed earlier have a null key and value.
         """
-        return reduce(lambda combined, other: combined.unionByName(other), (self._raw(batch) for batch in batches))
+        frames = (self._writing(batch, topics)._raw(batch) for batch in batches)
+        return reduce(lambda combined, other: combined.unionByName(other), frames)
+
+    def _writing(self, batch: RecordBatch, topics: frozenset[str] | None) -> RecordConverter:
+        """Return the converter for the topics of a batch. It reads the batch once if they matter and are unknown."""
+
+        @cache
+        def all_topics() -> frozenset[str]:
+            if topics is not None:
+                return topics
+            if batch.frame.isStreaming:
+                raise TerminalError(
+                    "the topics of this source are not known before it runs, and their schemas must be registered: "
+                    "set value.converter.value.subject.name.strategy=RecordNameStrategy, and the key's likewise, or "
+                    "use a worker with its own Spark"
+                )
+            return frozenset(str(row[0]) for row in batch.good.select("topic").distinct().collect())
+
+        key = self.key if "key" in batch.absent else self.key.writer(batch.key_schema, all_topics)
+        value = self.value.writer(batch.value_schema, all_topics)
+        return self if key is self.key and value is self.value else replace(self, key=key, value=value)
 
     def _raw(self, batch: RecordBatch) -> DataFrame:
         kind = (batch.key_schema, batch.value_schema, batch.can_fail, batch.absent)
-        made = self._encoded.get(batch.frame.sparkSession, kind, lambda: self._encoding(*kind))
+        key = (self.key, self.value, *kind)
+        made = self._encoded.get(batch.frame.sparkSession, key, lambda: self._encoding(*kind))
         return batch.frame.select(*made.columns)
 
     def _encoding(
@@ -326,6 +377,10 @@ def _encoded(converter: Converter, datum: Datum) -> Encoded:
     except DataException as error:
         # A null needs no converter: every converter accepts a tombstone.
         return Encoded(F.lit(None).cast("binary"), F.when(datum.column.isNotNull(), F.lit(str(error))))
+
+
+def _reader(converter: Converter, frames: Sequence[bytes] | None) -> Converter:
+    return converter if frames is None else converter.reader(frames)
 
 
 def _schema(batch: RecordBatch, name: str) -> ConnectSchema | None:

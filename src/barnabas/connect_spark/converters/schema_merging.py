@@ -22,6 +22,7 @@ __all__ = ["inferred_type", "merged_type", "moved"]
 
 _WHOLE = (t.ByteType(), t.ShortType(), t.IntegerType(), t.LongType())
 _FLOATING = (t.FloatType(), t.DoubleType())
+_NUMBERS = (*_WHOLE, *_FLOATING)
 
 
 def inferred_type(frame: DataFrame, column: Column, *, keeps_void: bool = False) -> t.DataType:
@@ -47,15 +48,16 @@ def _without_void(kind: t.DataType, inside: bool = False) -> t.DataType:
     return kind
 
 
-def merged_type(kinds: Iterable[t.DataType]) -> t.DataType:
-    """Return the merged type; NullType where all values are null."""
+def merged_type(kinds: Iterable[t.DataType], *, promotes: bool = False) -> t.DataType:
+    """Return the merged type; NullType where all values are null. With ``promotes`` whole and floating-point numbers
+    become DOUBLE, as in the rules of Avro."""
     merged: t.DataType = t.NullType()
     for kind in kinds:
-        merged = _pair(merged, kind)
+        merged = _pair(merged, kind, promotes)
     return merged
 
 
-def _pair(left: t.DataType, right: t.DataType) -> t.DataType:
+def _pair(left: t.DataType, right: t.DataType, promotes: bool) -> t.DataType:
     if left == right or isinstance(right, t.NullType):
         return left
     if isinstance(left, t.NullType):
@@ -63,13 +65,17 @@ def _pair(left: t.DataType, right: t.DataType) -> t.DataType:
     for ladder in (_WHOLE, _FLOATING):
         if left in ladder and right in ladder:
             return ladder[max(ladder.index(left), ladder.index(right))]
+    if promotes and left in _NUMBERS and right in _NUMBERS:
+        return t.DoubleType()
     if isinstance(left, t.StructType) and isinstance(right, t.StructType):
         names = dict.fromkeys([*left.names, *right.names])
-        return t.StructType([t.StructField(name, merged_type(_fields(name, left, right))) for name in names])
+        return t.StructType(
+            [t.StructField(name, merged_type(_fields(name, left, right), promotes=promotes)) for name in names]
+        )
     if isinstance(left, t.ArrayType) and isinstance(right, t.ArrayType):
-        return t.ArrayType(_pair(left.elementType, right.elementType))
+        return t.ArrayType(_pair(left.elementType, right.elementType, promotes))
     if isinstance(left, t.MapType) and isinstance(right, t.MapType) and left.keyType == right.keyType:
-        return t.MapType(left.keyType, _pair(left.valueType, right.valueType))
+        return t.MapType(left.keyType, _pair(left.valueType, right.valueType, promotes))
     if isinstance(left, t.DecimalType) and isinstance(right, t.DecimalType):
         return _decimal(left, right)
     return t.VariantType()

@@ -66,8 +66,8 @@ class RecordPath(Protocol):
         None where schemas, or the types of these columns, depend on the records of a micro-batch.
         """
 
-    def source_records(self, frame: DataFrame) -> DataFrame:
-        """Transform and convert the frame of ``SourceTask.read``.
+    def source_records(self, frame: DataFrame, topics: frozenset[str] | None = None) -> DataFrame:
+        """Transform and convert the frame of ``SourceTask.read``. ``topics`` are all topics of the frame, if known.
 
         The columns are topic, partition, timestamp, key and value as bytes, headers, failure.
         """
@@ -109,8 +109,10 @@ class ConverterPath:
             return None
         return batches[0]
 
-    def source_records(self, frame: DataFrame) -> DataFrame:
-        return self._converter.from_connect(self._transforms.apply([self._converter.from_source(frame)]))
+    def source_records(self, frame: DataFrame, topics: frozenset[str] | None = None) -> DataFrame:
+        batches = self._transforms.apply([self._converter.from_source(frame)])
+        # A transform may change the topic.
+        return self._converter.from_connect(batches, None if self._transforms.steps else topics)
 
 
 def used_columns(task: SinkTask) -> tuple[str, ...]:

@@ -317,7 +317,7 @@ class SourceProgram:
         topics according to the source."""
         began_s, figures = time.monotonic(), self._spec.figures
         given = None if rows is not None else RowCount()
-        records = self._path.source_records(frame if given is None else given.on(frame))
+        records = self._path.source_records(frame if given is None else given.on(frame), topics_read)
         made = RowCount() if self._makes_others else None
         counted = records if made is None else made.on(records)
         good = self._good(counted)

@@ -76,7 +76,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     whole = builtins.__import__
 
     def without_httpx(name: str, *arguments: Any, **options: Any) -> Any:
-        if name == "barnabas.cli.records.schemas.registry":
+        if name == "barnabas.clients.schema_registry.registry_client":
             raise ModuleNotFoundError("No module named 'httpx'", name="httpx")
         return whole(name, *arguments, **options)
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.cli.records.printers import DocumentPrinter, Printer, Readers, RowPrinter, TextPrinter, UnreadableRecord
-from barnabas.cli.records.schemas.errors import SchemaError
 from barnabas.cli.records.text_lines import Columns
 from barnabas.clients.consumer.completed_fetch import Fetched
+from barnabas.clients.schema_registry.errors import SchemaError
 from barnabas.protocol.record_batch import BatchView, Record
 from barnabas.protocol.record_batch_builder import build_batch
 

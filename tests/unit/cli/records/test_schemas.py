@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.cli.records.schemas.codecs import SchemaReader, SchemaWriter, chosen_schema
-from barnabas.cli.records.schemas.errors import SchemaError
-from barnabas.cli.records.schemas.registry import Reference, RegisteredSchema
-from barnabas.cli.records.schemas.wire_format import framed, read_indexes, schema_id_of, write_indexes
+from barnabas.clients.schema_registry.errors import SchemaError
+from barnabas.clients.schema_registry.registry_client import Reference, RegisteredSchema
+from barnabas.clients.schema_registry.wire_format import framed, read_indexes, schema_id_of, write_indexes
 
 ORDER = {
     "type": "record", "name": "Order", "namespace": "shop",

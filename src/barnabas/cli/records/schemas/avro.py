@@ -13,7 +13,7 @@ from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from fastavro.schema import SchemaParseException, UnknownType
 from fastavro.validation import validate
 
-from barnabas.cli.records.schemas.errors import SchemaError
+from barnabas.clients.schema_registry.errors import SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 
-from barnabas.cli.records.schemas.errors import SchemaError
-from barnabas.cli.records.schemas.registry import RegisteredSchema, SchemaRegistry
-from barnabas.cli.records.schemas.wire_format import framed, schema_id_of
+from barnabas.clients.schema_registry.errors import SchemaError
+from barnabas.clients.schema_registry.references import referenced_texts
+from barnabas.clients.schema_registry.registry_client import RegisteredSchema, SchemaRegistry
+from barnabas.clients.schema_registry.wire_format import framed, schema_id_of
 
 __all__ = ["SchemaReader", "SchemaWriter", "chosen_schema"]
 
 _KINDS = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
-_DEPTH_MAX = 16
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Codec(Protocol):
@@ -80,7 +77,7 @@ def chosen_schema(registry: SchemaRegistry, subject: str, choice: str) -> Regist
 def _codec_of(registry: SchemaRegistry, schema: RegisteredSchema, message: str) -> Codec:
     if message and schema.kind != "PROTOBUF":
         raise SchemaError(f"only a Protobuf schema has messages, but schema {schema.schema_id} is {schema.kind}")
-    used = _references_of(registry, schema)
+    used = referenced_texts(registry, schema)
     if schema.kind == "AVRO":
         from barnabas.cli.records.schemas.avro import AvroCodec
 
@@ -94,15 +91,3 @@ def _codec_of(registry: SchemaRegistry, schema: RegisteredSchema, message: str) 
 
         return ProtobufCodec(schema.text, used, message=message)
     raise SchemaError(f"schema {schema.schema_id} has the type {schema.kind}; AVRO, JSON and PROTOBUF are supported")
-
-
-def _references_of(registry: SchemaRegistry, schema: RegisteredSchema, depth: int = 0) -> Mapping[str, str]:
-    """Return the texts of the schemas that this one uses, also indirectly, each before those that use it."""
-    if depth > _DEPTH_MAX:
-        raise SchemaError(f"schema {schema.schema_id} has references more than {_DEPTH_MAX} levels deep")
-    found: dict[str, str] = {}
-    for reference in schema.references:
-        used = registry.referenced(reference, is_protobuf=schema.kind == "PROTOBUF")
-        found |= {name: text for name, text in _references_of(registry, used, depth + 1).items() if name not in found}
-        found.setdefault(reference.name, used.text)
-    return found

@@ -13,7 +13,7 @@ from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT7
 
-from barnabas.cli.records.schemas.errors import SchemaError
+from barnabas.clients.schema_registry.errors import SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,18 +5,16 @@ A registry returns a compiled file, so no compiler is needed. Files of Google's 
 
 from __future__ import annotations
 
-from base64 import b64decode
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from google.protobuf import json_format
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
-from google.protobuf.descriptor_pool import Default, DescriptorPool
+from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
-from barnabas.cli.records.schemas.errors import SchemaError
-from barnabas.cli.records.schemas.wire_format import read_indexes, write_indexes
+from barnabas.clients.schema_registry.errors import SchemaError
+from barnabas.clients.schema_registry.protobuf_files import protobuf_files
+from barnabas.clients.schema_registry.wire_format import read_indexes, write_indexes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,39 +90,10 @@ class ProtobufCodec:
 
 def _file_of(serialized: str, references: Mapping[str, str]) -> FileDescriptor:
     pool = DescriptorPool()
+    files = protobuf_files(serialized, references)
     try:
-        files = {name: FileDescriptorProto.FromString(b64decode(text)) for name, text in references.items()}
-        for name, file in files.items():
-            file.name = name
-        main = FileDescriptorProto.FromString(b64decode(serialized))
-        main.name = main.name or "schema.proto"
-        added: set[str] = set()
-        _add(pool, main, files, added)
-        return pool.FindFileByName(main.name)
-    except (DecodeError, ValueError, TypeError, KeyError) as error:
+        for file in files:
+            pool.Add(file)
+        return pool.FindFileByName(files[-1].name)
+    except (ValueError, TypeError, KeyError) as error:
         raise SchemaError(f"the Protobuf schema can't be read: {error}") from error
-
-
-def _add(
-    pool: DescriptorPool, file: FileDescriptorProto, files: Mapping[str, FileDescriptorProto], added: set[str]
-) -> None:
-    """Add a file after those that it uses."""
-    for name in file.dependency:
-        if name in added:
-            continue
-        added.add(name)
-        if name in files:
-            _add(pool, files[name], files, added)
-        elif name.startswith("google/protobuf/"):
-            _add(pool, _own_file(name), files, added)
-        else:
-            raise SchemaError(f"the Protobuf schema uses {name}, which is not one of its references")
-    pool.Add(file)
-
-
-def _own_file(name: str) -> FileDescriptorProto:
-    word = name.removeprefix("google/protobuf/").removesuffix(".proto")
-    import_module(f"google.protobuf.{word}_pb2")
-    found = FileDescriptorProto()
-    Default().FindFileByName(name).CopyToProto(found)
-    return found

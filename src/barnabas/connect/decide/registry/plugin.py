@@ -51,6 +51,8 @@ class Plugin:
     """The distribution that contains it."""
     is_for_tests: bool = False
     """Whether it moves no data. Listings have such plugins last."""
+    has_short_names: bool = True
+    """False for a plugin whose class name another one had first."""
 
     @property
     def full_names(self) -> tuple[str, ...]:
@@ -60,7 +62,7 @@ class Plugin:
     def short_names(self) -> frozenset[str]:
         """The class, and the class without its suffix. They are valid unless another plugin has the same."""
         names: set[str] = set()
-        for full_name in self.full_names:
+        for full_name in self.full_names if self.has_short_names else ():
             simple = full_name.replace(":", ".").rpartition(".")[2]
             names.add(simple)
             if simple.endswith(self.type.suffix) and simple != self.type.suffix:

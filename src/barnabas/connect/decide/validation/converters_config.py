@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas.common.config_validators import CaseInsensitiveString, Validator, ValidString
+from barnabas.connect.decide.validation.registry_settings import JSON_SCHEMA_KEYS, REGISTRY_KEYS
 from barnabas.connect.settings.plugin_config_def import REQUIRED, ConfigDef, ConfigKey, ConfigType, Importance, Width
 
-__all__ = ["CONVERTERS", "CONVERTER_TYPE", "HEADER_CONVERTERS"]
+__all__ = ["CONVERTERS", "CONVERTER_TYPE", "HEADER_CONVERTERS", "WITH_REGISTRY"]
 
 CONVERTER_TYPE = "converter.type"
 """The use of the converter, set by the worker."""
@@ -115,7 +116,19 @@ _FOR_ALL: Mapping[str, ConfigDef] = {
     "org.apache.kafka.connect.json.JsonConverter": _JSON,
 }
 
-CONVERTERS: Mapping[str, ConfigDef] = {**_FOR_ALL, "org.apache.kafka.connect.storage.StringConverter": _STRING, **_OWN}
+WITH_REGISTRY: Mapping[str, ConfigDef] = {
+    "io.confluent.connect.avro.AvroConverter": ConfigDef([_TYPE, *REGISTRY_KEYS]),
+    "io.confluent.connect.json.JsonSchemaConverter": ConfigDef([_TYPE, *REGISTRY_KEYS, *JSON_SCHEMA_KEYS]),
+    "io.confluent.connect.protobuf.ProtobufConverter": ConfigDef([_TYPE, *REGISTRY_KEYS]),
+}
+"""Converters of keys and values that take schemas from a registry."""
+
+CONVERTERS: Mapping[str, ConfigDef] = {
+    **_FOR_ALL,
+    "org.apache.kafka.connect.storage.StringConverter": _STRING,
+    **_OWN,
+    **WITH_REGISTRY,
+}
 """Converters by full name."""
 
 HEADER_CONVERTERS: Mapping[str, ConfigDef] = {

@@ -29,6 +29,9 @@ VECTORS = Path(__file__).resolve().parents[4] / "vectors" / "connect"
 DEFINITIONS = json.loads((VECTORS / "config_definitions.json").read_text())
 
 # Errors with Java's wording, or about features that only one of the two has.
+_NOT_KAFKAS = ("barnabas.", "io.confluent.")
+"""What the names of converters begin with that Kafka lacks."""
+
 OTHER_WORDS = {
     'Invalid value null for configuration pattern: Invalid regex: Cannot invoke "String.isEmpty()" because '
     '"this.pattern" is null': "Invalid value null for configuration pattern: Invalid regex: there is none",
@@ -59,7 +62,7 @@ def without_extras(answer: dict[str, Any]) -> dict[str, Any]:
     for config in answer["configs"]:
         (config["definition"] or {}).pop("documentation", None)
         value = config["value"]
-        value["recommended_values"] = [name for name in value["recommended_values"] if not name.startswith("barnabas.")]
+        value["recommended_values"] = [name for name in value["recommended_values"] if not name.startswith(_NOT_KAFKAS)]
     return answer
 
 

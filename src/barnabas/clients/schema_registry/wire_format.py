@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from barnabas.cli.records.schemas.errors import SchemaError
+from barnabas.clients.schema_registry.errors import SchemaError
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.varint import read_varint, write_varint
 
