@@ -111,7 +111,7 @@ ICEBERG_JARS = (
         "0480f1248e0a8b50ae2a730d7ad3e1a727351c362ca63f4a0c35182087a49323",
     ),
 )
-"""Iceberg, for sessions that write its tables. The code that calls its classes (``iceberg_table``) fits this version."""
+"""Iceberg, for sessions that write its tables. The code that calls its classes (``iceberg_table``) fits this one."""
 
 _AWS_SDK_VERSION = "2.29.52"
 _AWS_SDK_GROUP = "software.amazon.awssdk"
@@ -283,9 +283,7 @@ def _verified(
     return paths
 
 
-def _fetch(
-    folder: Path, java: JavaRuntime, jars: Sequence[ConnectorJar], what: str, roots: Sequence[str]
-) -> None:
+def _fetch(folder: Path, java: JavaRuntime, jars: Sequence[ConnectorJar], what: str, roots: Sequence[str]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="resolve-", dir=folder) as scratch:

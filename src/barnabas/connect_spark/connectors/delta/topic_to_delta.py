@@ -30,6 +30,7 @@ from barnabas.connect_spark.connectors.tables.table_sink import (
     change_positions,
     topics_of_tables,
 )
+from barnabas.connect_spark.sessions.object_stores import is_object_store, require_s3
 from barnabas.connect_spark.sessions.running_session import running_session
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ class TopicToDeltaTask(TableSinkTask):
     def start(self, spark: SparkSession) -> None:
         require_delta(spark)
         super().start(spark)
-        _refuse_unwritable(str(self.settings[_PATH]))
+        path = str(self.settings[_PATH])
+        _refuse_unwritable(path)
+        _refuse_lost_commits(spark, path)
 
     def open_table(self, spark: SparkSession, name: str) -> DeltaTable:
         return DeltaTable(spark, name, application_of(self.settings, self.context.connector))
@@ -101,6 +104,25 @@ class TopicToDelta(SinkConnector):
             of_table = {partition: offset for partition, offset in offsets.items() if partition.topic in topics}
             change_positions(table, of_table, int(str(settings["commit.retries"])))
         return True
+
+
+def _refuse_lost_commits(spark: SparkSession, path: str) -> None:
+    """Require a log store that is safe for several writers. Raise TerminalError.
+
+    Delta's own for object stores is safe within one JVM only: of two workers that commit a version at the same time,
+    the second would replace the commit of the first.
+    """
+    if not is_object_store(path):
+        return
+    require_s3(spark, path, _PATH)
+    setting = f"spark.delta.logStore.{urlsplit(path).scheme}.impl"
+    if not (spark.conf.get(setting, None) or spark.conf.get("spark.delta.logStore.class", None)):
+        raise TerminalError(
+            f"path: {path} is in an object store, where Delta Lake's own commits are safe for one process only, so a "
+            "task that moves to another worker could lose rows. Use the connector TopicToIceberg with catalog.type=rest"
+            f" or jdbc, or set barnabas.connect.spark.conf.{setting} to a log store for several writers, such as "
+            "io.delta.storage.S3DynamoDBLogStore with its jars."
+        )
 
 
 def _refuse_unwritable(path: str) -> None:

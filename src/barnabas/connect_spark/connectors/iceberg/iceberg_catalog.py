@@ -75,8 +75,8 @@ def catalog_errors(config: Mapping[str, str]) -> dict[str, list[str]]:
         errors["catalog.warehouse"] = [f"catalog.type={kind} needs the folder or URL below which tables are stored."]
     if kind == "hadoop" and urlsplit(warehouse).scheme not in _RENAMING:
         errors["catalog.warehouse"] = [
-            f"{warehouse}: a Hadoop catalog commits by renaming a file, which {urlsplit(warehouse).scheme}: does not do "
-            "atomically, so commits would be lost. Use catalog.type=rest or jdbc, which are safe there."
+            f"{warehouse}: a Hadoop catalog commits by renaming a file, which {urlsplit(warehouse).scheme}: does not "
+            "do atomically, so commits would be lost. Use catalog.type=rest or jdbc, which are safe there."
         ]
     if kind == "hadoop" and warehouse and not urlsplit(warehouse).scheme and not warehouse.startswith("/"):
         errors["catalog.warehouse"] = [f"{warehouse} is not an absolute path: workers may run in different folders."]
@@ -84,8 +84,8 @@ def catalog_errors(config: Mapping[str, str]) -> dict[str, list[str]]:
         errors["catalog.uri"] = ["catalog.type=rest needs the URL of the REST catalog, such as https://host:8181."]
     if kind == "jdbc" and not uri.startswith(_POSTGRESQL):
         errors["catalog.uri"] = [
-            f"catalog.type=jdbc needs the URL of a database: {_POSTGRESQL}//host:port/database. The driver of PostgreSQL "
-            "is the one that the worker provides."
+            f"catalog.type=jdbc needs the URL of a database: {_POSTGRESQL}//host:port/database. The driver of "
+            "PostgreSQL is the one that the worker provides."
         ]
     if kind == "hadoop" and uri:
         errors["catalog.uri"] = ["A Hadoop catalog is a folder: omit catalog.uri, and set catalog.warehouse."]

@@ -118,7 +118,8 @@ class IcebergTable:
     @property
     def _identifier(self) -> Any:
         catalog = self.jvm.org.apache.iceberg.catalog
-        levels = self.spark.sparkContext._gateway.new_array(self.jvm.java.lang.String, len(self._namespace))
+        gateway: Any = self.spark.sparkContext._gateway
+        levels = gateway.new_array(self.jvm.java.lang.String, len(self._namespace))
         for at, level in enumerate(self._namespace):
             levels[at] = level
         return catalog.TableIdentifier.of(catalog.Namespace.of(levels), self._table)

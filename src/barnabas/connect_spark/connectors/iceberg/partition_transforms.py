@@ -12,7 +12,9 @@ _KINDS = {
     **{name: name for name in ("year", "month", "day", "hour", "identity", "bucket", "truncate")},
 }
 _NUMBERED = ("bucket", "truncate")
-_ITEM = re.compile(r"\s*(?:(?P<kind>\w+)\s*\(\s*(?:(?P<number>\d+)\s*,)?\s*(?P<of>[^(),]+?)\s*\)|(?P<name>[^(),]+?))\s*")
+_ITEM = re.compile(
+    r"\s*(?:(?P<kind>\w+)\s*\(\s*(?:(?P<number>\d+)\s*,)?\s*(?P<of>[^(),]+?)\s*\)|(?P<name>[^(),]+?))\s*"
+)
 
 
 @dataclass(frozen=True, slots=True)

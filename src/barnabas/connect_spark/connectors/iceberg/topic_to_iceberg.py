@@ -35,6 +35,7 @@ from barnabas.connect_spark.connectors.tables.table_sink import (
     change_positions,
     topics_of_tables,
 )
+from barnabas.connect_spark.sessions.object_stores import require_s3
 from barnabas.connect_spark.sessions.running_session import running_session
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class TopicToIcebergTask(TableSinkTask):
         super().start(spark)
         self._catalog = IcebergCatalog.of(self.config)
         self._catalog.refuse_unwritable()
+        require_s3(spark, self._catalog.properties.get("warehouse", ""), "catalog.warehouse")
         self._catalog.open(spark)  # The session of the query is a copy of this one, with its catalogs.
         application = application_of(self.settings, self.context.connector)
         self._owner = TableOwner(application, self.context.connector, self.context.task)
@@ -128,8 +130,8 @@ class TopicToIceberg(SinkConnector):
                 ConfigType.STRING,
                 REQUIRED,
                 "The kind of the catalog that has the tables. rest and jdbc are for any number of writers; hadoop is a "
-                "folder, for HDFS and for one machine. Other settings that begin with catalog. are Iceberg's properties "
-                "of the catalog.",
+                "folder, for HDFS and for one machine. Other settings that begin with catalog. are Iceberg's "
+                "properties of the catalog.",
                 ValidString(CATALOG_TYPES),
                 Importance.HIGH,
             ),

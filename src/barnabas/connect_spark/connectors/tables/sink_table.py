@@ -1,4 +1,4 @@
-"""The ports of a table that keeps the positions of its sinks: what a kind of table provides, and ``TableSinkTask`` uses.
+"""The ports of a table that keeps the positions of its sinks: a kind of table implements them for ``TableSinkTask``.
 
 A transaction reads the table as it was when it began. Its commit adds and removes files, and sets positions, all or
 nothing. It raises TableConflict if another writer has changed meanwhile what the transaction has read.

@@ -64,7 +64,8 @@ def change_positions(
     """Set positions on request, again after a conflict. Raise TableConflict."""
     for attempt in range(retries + 1):
         try:
-            return table.set_positions(offsets)
+            table.set_positions(offsets)
+            return
         except TableConflict:
             if attempt == retries:
                 raise
