@@ -52,8 +52,8 @@ class S3Store:
         if not is_safe:
             raise TerminalError(
                 f"{self.url}: this object store ignores the conditions of writes (If-None-Match, If-Match), so two "
-                "tasks could overwrite each other's commits. Use one that has them, or TopicToIceberg with a REST or JDBC "
-                "catalog."
+                "tasks could overwrite each other's commits. Use one that has them, or TopicToIceberg with a REST or "
+                "JDBC catalog."
             )
 
     def read(self, path: str) -> tuple[str, str] | None:
