@@ -19,7 +19,7 @@ from barnabas.connect_spark.connectors.iceberg.topic_to_iceberg import TopicToIc
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
 P0, P1 = TopicPartition("topic", 0), TopicPartition("topic", 1)
 PERSON = "struct<id: bigint, name: string>"

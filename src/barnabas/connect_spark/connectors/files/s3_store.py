@@ -45,10 +45,9 @@ class S3Store:
         try:
             accepts = self.replace(probe, "a probe of conditional writes", None)
             is_safe = accepts and not self.replace(probe, "twice", None) and not self.replace(probe, "x", '"other"')
+            self.delete(probe)
         except Exception as error:
             raise TerminalError(f"{self.url} can't be written: {java_message(error)}") from error
-        finally:
-            self.delete(probe)
         if not is_safe:
             raise TerminalError(
                 f"{self.url}: this object store ignores the conditions of writes (If-None-Match, If-Match), so two "
@@ -80,7 +79,9 @@ class S3Store:
     def files(self, folder: str) -> list[str]:
         prefix = self._key(f"{folder}/") if folder else self._key("")
         request = self._models.ListObjectsV2Request.builder().bucket(self._bucket).prefix(prefix).build()
-        found = [str(item.key()) for item in self._client.listObjectsV2Paginator(request).contents()]
+        objects, found = self._client.listObjectsV2Paginator(request).contents().iterator(), []
+        while objects.hasNext():
+            found.append(str(objects.next().key()))
         start = len(self._key(""))
         return [key[start:] for key in found if not key.endswith("/")]
 
