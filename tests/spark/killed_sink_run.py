@@ -44,9 +44,11 @@ _TARGETS: dict[str, dict[str, tuple[Any, str]]] = {
         "the commit": (IcebergTransaction, "_try_commit"),
     },
     "TopicToFiles": {
-        "the state": (S3Store, "replace"),
-        "a copy": (S3Store, "copy"),
-        "a deletion": (S3Store, "delete"),
+        "write 1": (S3Store, "replace"),  # The task takes over.
+        "write 2": (S3Store, "replace"),  # The commit.
+        "write 3": (S3Store, "replace"),  # All files are copied.
+        "copy 1": (S3Store, "copy"),
+        "deletion 1": (S3Store, "delete"),
     },
 }
 STEPS = {
@@ -67,8 +69,14 @@ class _Steps:
             setattr(target, name, self._watched(what, getattr(target, name)))
 
     def _watched(self, what: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        number = int(what[-1]) if what[-1].isdigit() else None
+        count = 0
+
         def watched(*given: Any, **named: Any) -> Any:
-            is_now = self.batches == (1 if what == "the table" else 2)
+            nonlocal count
+            is_now = self.batches == (1 if what == "the table" else 2) and "/probe-" not in str(given)
+            count += is_now
+            is_now = is_now and number in (None, count)
             if is_now and self._step == f"before {what}":
                 _die()
             if is_now and self._step == f"during {what}":

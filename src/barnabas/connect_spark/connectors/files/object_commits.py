@@ -54,7 +54,8 @@ class ObjectStore(Protocol):
     def copy(self, source: str, target: str) -> bool:
         """Copy an object. Return False if the source does not exist."""
 
-    def delete(self, path: str) -> None: ...
+    def delete_folder(self, folder: str) -> None:
+        """Delete all objects below a folder, one after another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +107,7 @@ class ObjectCommits:
         task = str(self._task)
         self._change(lambda state: replace(state, owners={**state.owners, task: self._incarnation}))
         self._finish_pending()
-        for path in self._store.files(f"{self._home}/staging/{task}"):
-            self._store.delete(path)
+        self._store.delete_folder(f"{self._home}/staging/{task}")
 
     def begin(self, name: str, ranges: Mapping[TopicPartition, OffsetRange]) -> str | None:
         """Return the URL of an unused folder for the batch; None if the batch is committed already."""
@@ -199,9 +199,13 @@ class ObjectCommits:
                 self._store.copy(source, target)
         done = set(pending)
         self._change(lambda state: replace(state, pending=_without(state.pending, done)))
-        for moves in pending.values():
-            for source, _ in moves:
-                self._store.delete(source)
+        for name in pending:
+            self._store.delete_folder(_folder_of(pending[name]))
+
+
+def _folder_of(moves: Sequence[tuple[str, str]]) -> str:
+    """Return the folder of an attempt: the five first parts of its files' paths."""
+    return "/".join(moves[0][0].split("/")[:5])
 
 
 def _without(pending: Mapping[str, Sequence[tuple[str, str]]], done: set[str]) -> dict[str, Sequence[tuple[str, str]]]:

@@ -77,13 +77,17 @@ class S3Store:
         return True
 
     def files(self, folder: str) -> list[str]:
+        return [path for path in self._objects(folder) if not path.endswith("/")]
+
+    def _objects(self, folder: str) -> list[str]:
+        """Return the paths below a folder, with the markers of folders, which end with a slash."""
         prefix = self._key(f"{folder}/") if folder else self._key("")
         request = self._models.ListObjectsV2Request.builder().bucket(self._bucket).prefix(prefix).build()
         objects, found = self._client.listObjectsV2Paginator(request).contents().iterator(), []
         while objects.hasNext():
             found.append(str(objects.next().key()))
         start = len(self._key(""))
-        return [key[start:] for key in found if not key.endswith("/")]
+        return [key[start:] for key in found]
 
     def copy(self, source: str, target: str) -> bool:
         request = self._models.CopyObjectRequest.builder()
@@ -96,6 +100,10 @@ class S3Store:
                 return False
             raise
         return True
+
+    def delete_folder(self, folder: str) -> None:
+        for path in self._objects(folder):
+            self.delete(path)
 
     def delete(self, path: str) -> None:
         request = self._models.DeleteObjectRequest.builder().bucket(self._bucket).key(self._key(path)).build()

@@ -130,6 +130,7 @@ class TopicToFilesTask(SinkTask):
             writer = writer.partitionBy(*folders)
         if len(rows.columns) > len(folders):
             with syncing(staging) if isinstance(staging, Path) else nullcontext():
+                writer = writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
                 writer.option("header", "true").save(str(staging))
         elif isinstance(staging, Path):  # Only nulls and empty objects so far: a file would have no columns.
             staging.mkdir(parents=True)

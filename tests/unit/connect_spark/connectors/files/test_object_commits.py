@@ -65,9 +65,10 @@ class MemoryStore:
         self._step()
         return found is not None
 
-    def delete(self, path: str) -> None:
-        self._step()
-        self.objects.pop(path, None)
+    def delete_folder(self, folder: str) -> None:
+        for path in self.files(folder):
+            self._step()
+            self.objects.pop(path, None)
 
 
 def stage(store: MemoryStore, commits: ObjectCommits, task: int, start: int, end: int) -> str | None:
@@ -108,7 +109,7 @@ def test_a_batch_becomes_files_named_after_its_records() -> None:
     assert names[0] == names[1]
     assert len(names[0]) == 2
     assert fresh(stores[0]).positions() == {P0: 5}
-    assert [path for path in stores[0].objects if "staging" in path and "_SUCCESS" not in path] == []
+    assert [path for path in stores[0].objects if "staging" in path] == []
 
 
 @given(crashes=st.lists(st.integers(0, 24), max_size=6))
