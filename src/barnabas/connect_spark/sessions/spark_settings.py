@@ -81,6 +81,13 @@ class SparkSettings:
                     "It must be 1 with exactly.once.source.support=enabled: remove it",
                 )
         given = str(values[_DIRECTORY])
+        if "://" in given:
+            raise ConfigException(
+                _DIRECTORY,
+                given,
+                "Write a path: the folder is on the worker's machine. It need not be shared, because Kafka has the "
+                "positions of tasks",
+            )
         folder = re.sub(r"[^A-Za-z0-9.-]", "_", f"barnabas-connect-{worker_id}")
         directory = Path(given).absolute() if given else Path(tempfile.gettempdir()) / folder
         has_avro = bool(values[_AVRO]) or _names_avro(worker_config)
