@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
+from weakref import WeakSet
 
 from barnabas.connect.plugins.api import TerminalError
 from barnabas.connect_spark.sessions.session_kind import is_remote
@@ -44,6 +45,8 @@ _RENAMING = ("", "file", "hdfs")
 _POSTGRESQL = "jdbc:postgresql:"
 
 _driver_lock = threading.Lock()
+_with_driver: WeakSet[Any] = WeakSet()
+"""The JVMs that have PostgreSQL's driver, by their gateways."""
 
 
 def require_iceberg(spark: SparkSession) -> None:
@@ -153,9 +156,12 @@ class IcebergCatalog:
 
 def _provide_postgresql(spark: SparkSession) -> None:
     """Add PostgreSQL's driver to the class loader that has Iceberg, where its catalog looks for drivers."""
+    jvm, gateway = _jvm(spark), spark.sparkContext._gateway
     with _driver_lock:
-        jvm = _jvm(spark)
+        if gateway in _with_driver:
+            return
         loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
         for path in postgresql_jars(cache_directory(os.environ), find_java(os.environ), log.info):
             loader.addURL(jvm.java.io.File(str(path)).toURI().toURL())
         jvm.java.lang.Class.forName("org.postgresql.Driver", True, loader)
+        _with_driver.add(gateway)
