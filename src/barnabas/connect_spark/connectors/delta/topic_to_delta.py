@@ -24,12 +24,7 @@ from barnabas.connect.plugins.api import (
 )
 from barnabas.connect_spark.connectors.delta.delta_log import DeltaTable, refusal, require_delta
 from barnabas.connect_spark.connectors.tables.table_settings import TABLE_KEYS, TOPIC, table_errors
-from barnabas.connect_spark.connectors.tables.table_sink import (
-    TableSinkTask,
-    application_of,
-    change_positions,
-    topics_of_tables,
-)
+from barnabas.connect_spark.connectors.tables.table_sink import TableSinkTask, application_of, change_positions
 from barnabas.connect_spark.sessions.object_stores import is_object_store, require_s3
 from barnabas.connect_spark.sessions.running_session import running_session
 
@@ -98,11 +93,8 @@ class TopicToDelta(SinkConnector):
         spark = running_session("the Delta table")
         require_delta(spark)
         settings: Mapping[str, Any] = cls.config_def.parse(config)
-        tables = topics_of_tables(str(settings[_PATH]), {partition.topic for partition in offsets})
-        for path, topics in tables.items():
-            table = DeltaTable(spark, path, application_of(settings, config["name"]))
-            of_table = {partition: offset for partition, offset in offsets.items() if partition.topic in topics}
-            change_positions(table, of_table, int(str(settings["commit.retries"])))
+        application = application_of(settings, config["name"])
+        change_positions(str(settings[_PATH]), offsets, settings, lambda path: DeltaTable(spark, path, application))
         return True
 
 

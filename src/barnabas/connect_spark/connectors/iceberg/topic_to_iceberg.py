@@ -193,9 +193,5 @@ class TopicToIceberg(SinkConnector):
         require_iceberg(spark)
         settings: Mapping[str, Any] = cls.config_def.parse(config)
         catalog, owner = IcebergCatalog.of(config), TableOwner(application_of(settings, config["name"]), config["name"])
-        tables = topics_of_tables(_pattern(settings), {partition.topic for partition in offsets})
-        for name, topics in tables.items():
-            of_table = {partition: offset for partition, offset in offsets.items() if partition.topic in topics}
-            table = IcebergTable(spark, catalog, name, owner)
-            change_positions(table, of_table, int(str(settings["commit.retries"])))
+        change_positions(_pattern(settings), offsets, settings, lambda name: IcebergTable(spark, catalog, name, owner))
         return True

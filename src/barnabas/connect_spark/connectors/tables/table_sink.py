@@ -18,7 +18,7 @@ import random
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -39,6 +39,7 @@ __all__ = ["TableSinkTask", "application_of", "change_positions", "topics_of_tab
 log = logging.getLogger(__name__)
 
 _LONGEST_PAUSE_S = 5.0
+_POSITIONS_PAUSE_S = 0.1
 _FILE = "__barnabas_file"
 
 _turns: dict[str, threading.Lock] = {}
@@ -59,9 +60,18 @@ def topics_of_tables(pattern: str, topics: Sequence[str] | set[str]) -> dict[str
 
 
 def change_positions(
-    table: SinkTable, offsets: Mapping[TopicPartition, int | None], retries: int, pause_s: float = 0.1
+    pattern: str,
+    offsets: Mapping[TopicPartition, int | None],
+    settings: Mapping[str, object],
+    open_table: Callable[[str], SinkTable],
 ) -> None:
-    """Set positions on request, again after a conflict. Raise TableConflict."""
+    """Set positions on request in each table that the topics have, again after a conflict. Raise TableConflict."""
+    for name, topics in topics_of_tables(pattern, {partition.topic for partition in offsets}).items():
+        of_table = {partition: offset for partition, offset in offsets.items() if partition.topic in topics}
+        _change_table(open_table(name), of_table, int(str(settings["commit.retries"])))
+
+
+def _change_table(table: SinkTable, offsets: Mapping[TopicPartition, int | None], retries: int) -> None:
     for attempt in range(retries + 1):
         try:
             table.set_positions(offsets)
@@ -69,7 +79,7 @@ def change_positions(
         except TableConflict:
             if attempt == retries:
                 raise
-            time.sleep(pause_s)
+            time.sleep(_POSITIONS_PAUSE_S)
 
 
 class TableSinkTask(SinkTask):
