@@ -65,9 +65,11 @@ $(VENV)/.run.stamp: $(LOCKS)/run.lock.txt $(LOCKS)/build.lock.txt pyproject.toml
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m compileall -q src  # The first start is as quick as the second.
 	@touch $@
 
-$(VENV)/.dev.stamp: $(LOCKS)/dev.lock.txt $(VENV)/.run.stamp
+$(VENV)/.dev.stamp: $(LOCKS)/dev.lock.txt $(LOCKS)/s3-server.lock.txt $(VENV)/.run.stamp
 	@echo "installing what tests and checks need"
 	@$(UV_INSTALL) --require-hashes -r $(LOCKS)/dev.lock.txt
+	@rm -rf $(VENV)/s3-server
+	@$(UV_INSTALL) --target $(VENV)/s3-server --require-hashes -r $(LOCKS)/s3-server.lock.txt
 	@touch $@
 
 lock: $(VENV)/.uv.stamp ## pin and hash again what pyproject.toml asks for (ARGS=--upgrade for newer versions)
@@ -77,6 +79,7 @@ lock: $(VENV)/.uv.stamp ## pin and hash again what pyproject.toml asks for (ARGS
 	$(LOCK) -c $(LOCKS)/run.lock.txt pyproject.toml -o $(LOCKS)/node.lock.txt
 	$(LOCK) -c $(LOCKS)/run.lock.txt --all-extras --group dev pyproject.toml -o $(LOCKS)/dev.lock.txt
 	$(LOCK) -c $(LOCKS)/dev.lock.txt $(LOCKS)/release.in -o $(LOCKS)/release.lock.txt
+	$(LOCK) $(LOCKS)/s3-server.in -o $(LOCKS)/s3-server.lock.txt
 
 # ---- the main job --------------------------------------------------------------------------------
 

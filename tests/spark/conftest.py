@@ -69,14 +69,15 @@ def _quick_start() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    from barnabas.spark.connector_jars import avro_jars, cache_directory, connector_jars, delta_jars
+    from barnabas.spark import connector_jars as jars_of
     from barnabas.spark.java_runtime import find_java
     from barnabas.spark.spark_session import spark_session
 
     work = tmp_path_factory.mktemp("spark")
     runtime = find_java(os.environ)
-    cache = cache_directory(os.environ)
-    jars = connector_jars(cache, runtime, print) + avro_jars(cache, runtime, print) + delta_jars(cache, runtime, print)
+    cache = jars_of.cache_directory(os.environ)
+    sets = (jars_of.connector_jars, jars_of.avro_jars, jars_of.delta_jars, jars_of.iceberg_jars, jars_of.s3_jars)
+    jars = [jar for provide in sets for jar in provide(cache, runtime, print)]
     with (
         py4j_sockets_collected(),
         spark_session("tests", master="local[2]", jars=jars, java=runtime, work=work, settings=SETTINGS) as session,

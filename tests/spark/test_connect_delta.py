@@ -184,12 +184,12 @@ def test_each_topic_has_its_table_and_an_existing_batch_is_not_written_again(
 def test_errors_of_a_user_are_reported(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(TerminalError, match="is not a Delta table, and auto.create is false"):
         kit(tmp_path / "t", auto_create="false").write(spark, records("x"))
-    with pytest.raises(TerminalError, match=r"partition.by has day, and records have value"):
+    with pytest.raises(TerminalError, match=r"partition.by has day, but records have value"):
         kit(tmp_path / "t", partition_by="day").write(spark, records("x"))
     (tmp_path / "file").touch()
-    with pytest.raises(TerminalError, match="is not a folder, or not the worker's to write to"):
+    with pytest.raises(TerminalError, match="is not a folder, or the worker may not write to it"):
         kit(tmp_path / "file" / "t").write(spark, records("x"))
-    with pytest.raises(TerminalError, match="Delta names are case-insensitive"):
+    with pytest.raises(TerminalError, match="a table's names are case-insensitive"):
         kit(tmp_path / "t").write(spark, records((1, 2)), value_type="struct<id: int, ID: int>")
     spark.sql(f"CREATE TABLE delta.`{tmp_path}/c` (id BIGINT NOT NULL, name STRING) USING delta")
     with pytest.raises(TerminalError, match="rejects the records: .*id"):

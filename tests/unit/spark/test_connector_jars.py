@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.spark import connector_jars as module
-from barnabas.spark.connector_jars import ConnectorJar, avro_jars, cache_directory, connector_jars, delta_jars
+from barnabas.spark.connector_jars import ConnectorJar, avro_jars, cache_directory, connector_jars, delta_jars, s3_jars
 from barnabas.spark.errors import SparkUnavailable
 from barnabas.spark.java_runtime import JavaRuntime
 
@@ -122,3 +122,15 @@ def test_the_delta_lake_set_has_two_jars(resolver: Resolver, tmp_path: Path, mon
     monkeypatch.setattr(module, "DELTA_JARS", JARS)
     assert [path.name for path in delta_jars(tmp_path, JAVA, print)] == ["one-1.0.jar", "two-2.0.jar"]
     assert resolver.requested == ["org.one:one:1.0"]
+
+
+def test_the_client_of_object_stores_is_a_small_set_with_three_roots(
+    resolver: Resolver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [jar.artifact for jar in module.S3_JARS]
+    assert {"hadoop-aws", "s3", "s3-transfer-manager", "sts"} <= set(names)
+    assert "bundle" not in names
+    monkeypatch.setattr(module, "S3_JARS", JARS)
+    monkeypatch.setattr(module, "_S3_ROOTS", ("one", "two"))
+    s3_jars(tmp_path, JAVA, print)
+    assert resolver.requested == ["org.one:one:1.0,org.two:two:2.0"]

@@ -67,6 +67,7 @@ OWN_CONNECTORS = (
     "barnabas.connect_spark.connectors.jdbc.jdbc_sink:JdbcSink",
     "barnabas.connect_spark.connectors.jdbc.jdbc_source:JdbcSource",
     "barnabas.connect_spark.connectors.delta.topic_to_delta:TopicToDelta",
+    "barnabas.connect_spark.connectors.iceberg.topic_to_iceberg:TopicToIceberg",
     "barnabas.connect_spark.connectors.files.topic_to_files:TopicToFiles",
     "barnabas.connect_spark.connectors.topic_to_topic:TopicToTopic",
 )

@@ -26,6 +26,7 @@ from barnabas.common.properties_file import MalformedProperties, read_properties
 from barnabas.common.settings.problem import InvalidSettings, SettingProblem
 from barnabas.common.settings.setting import SupportState
 from barnabas.connect.settings.listener_urls import Listener, advertised_listener, parse_listeners, worker_url
+from barnabas.connect.settings.plain_secrets import HOW_TO_KEEP_SECRETS, plain_secrets
 from barnabas.connect.settings.worker_config_rules import WorkerRules
 from barnabas.connect.settings.worker_settings import REMOVED_WORKER_SETTINGS, WORKER_CONFIG_DEF, WorkerSettings
 
@@ -180,6 +181,8 @@ class _Reading:
         """Replace references to config providers by their values."""
         for name, what in self.providers.problems.items():
             self.add(name, f"{name}: {what}")
+        for name in plain_secrets(self.texts):
+            self.add(name, f"{name} is a secret in plain text", HOW_TO_KEEP_SECRETS)
         for name, text in self.texts.items():
             if name.startswith("config.providers") or not has_reference(text):
                 continue

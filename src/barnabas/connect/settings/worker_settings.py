@@ -309,8 +309,14 @@ class BarnabasWorkerSettings(SettingTable):
         "Whether the Spark session loads Delta Lake (7.8 MB, downloaded once), which the connector TopicToDelta needs.")
     barnabas_connect_spark_directory = by_name(STRING, "", "", MEDIUM, READ_ONLY,
         "The folder for checkpoints, Spark's log and Spark's scratch files. Empty: a folder inside the system's temporary folder. Kafka stores the positions, so this folder can be deleted when the worker has stopped. If the session runs on other machines, all of them must have access to the folder.")
+    barnabas_connect_spark_iceberg = by_name(BOOLEAN, "false", "", LOW, READ_ONLY,
+        "Whether the Spark session loads Iceberg (47 MB, downloaded once), which the connector TopicToIceberg needs.")
     barnabas_connect_spark_master = by_name(STRING, "local[*]", "nonempty", HIGH, READ_ONLY,
         "Where Spark runs: local[*] or local[N] in this process, spark://host:port on a cluster, or sc://host:port on a Spark Connect server. Parameters of the server follow its address: sc://host:port/;use_ssl=true. barnabas.connect.spark.conf.<Spark's name> configures the session.")
+    barnabas_connect_spark_s3 = by_name(BOOLEAN, "false", "", LOW, READ_ONLY,
+        "Whether the Spark session loads the client of object stores (9.6 MB, downloaded once), which connectors with s3a:// URLs need.")
+    barnabas_connect_spark_s3_credentials = by_name(STRING, "default", "default|environment|profile|web-identity|instance|anonymous|settings", MEDIUM, READ_ONLY,
+        "Where the credentials for s3a:// come from. default: the first of the others that has some. environment: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. profile: the AWS profile file. web-identity: the token file of AWS_WEB_IDENTITY_TOKEN_FILE. instance: the machine or container. settings: barnabas.connect.spark.conf.spark.hadoop.fs.s3a.access.key and .secret.key, which must be references to config providers.")
     barnabas_connect_task_restart_backoff_max_ms: int = setting(LONG, "60000", "1..", LOW, READ_ONLY,
         "The longest pause before a failed task is restarted.")
     barnabas_connect_task_restart_backoff_ms: int = setting(LONG, "1000", "1..", LOW, READ_ONLY,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas.common.config_value import ConfigException
+from barnabas.connect.decide.validation.converters_config import CONVERTER_TYPE
 from barnabas.connect.plugins.record_plugins import Converter as PluginConverterClass
 from barnabas.connect.plugins.record_plugins import RecordPlugin
-from barnabas.connect.decide.validation.converters_config import CONVERTER_TYPE
 from barnabas.connect_spark.converters.avro_converter import AvroConverter
 from barnabas.connect_spark.converters.converter import Converter
 from barnabas.connect_spark.converters.json_converter import JsonConverter

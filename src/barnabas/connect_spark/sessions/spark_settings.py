@@ -19,7 +19,11 @@ SPARK_CONF_PREFIX = "barnabas.connect.spark.conf."
 _MASTER = "barnabas.connect.spark.master"
 _AVRO = "barnabas.connect.spark.avro"
 _DELTA = "barnabas.connect.spark.delta"
+_ICEBERG = "barnabas.connect.spark.iceberg"
+_S3 = "barnabas.connect.spark.s3"
+_S3_CREDENTIALS = "barnabas.connect.spark.s3.credentials"
 _DIRECTORY = "barnabas.connect.spark.directory"
+_VALUES = (_AVRO, _DELTA, _ICEBERG, _S3, _S3_CREDENTIALS, _DIRECTORY)
 _MASTERS = re.compile(r"local|local\[(\*|[1-9]\d*)\]|spark://[^\s/]+:\d+(,[^\s/]+:\d+)*")
 _SERVER = re.compile(r"sc://(?P<host>[^\s/:;]+)(:(?P<port>\d+))?(/?|/(;[a-z_A-Z0-9-]+=[^\s;=]+)+)")
 _SERVER_PORT = 15002
@@ -39,11 +43,14 @@ class SparkSettings:
     """Spark's own settings, which take precedence over ours."""
     has_avro: bool = False
     has_delta: bool = False
+    has_iceberg: bool = False
+    has_s3: bool = False
+    s3_credentials: str = "default"
 
     @classmethod
     def of(cls, worker_config: Mapping[str, str], *, worker_id: str) -> SparkSettings:
         """Parse the settings. Raise ConfigException."""
-        values = {name: _worker_value(worker_config, name) for name in (_AVRO, _DELTA, _DIRECTORY)}
+        values = {name: _worker_value(worker_config, name) for name in _VALUES}
         master = worker_config.get(_MASTER, WORKER_CONFIG_DEF[_MASTER].default_text or "").strip()
         if master.startswith("sc://"):
             _check_server(master)
@@ -74,10 +81,26 @@ class SparkSettings:
                     "It must be 1 with exactly.once.source.support=enabled: remove it",
                 )
         given = str(values[_DIRECTORY])
+        if "://" in given:
+            raise ConfigException(
+                _DIRECTORY,
+                given,
+                "Write a path: the folder is on the worker's machine. It need not be shared, because Kafka has the "
+                "positions of tasks",
+            )
         folder = re.sub(r"[^A-Za-z0-9.-]", "_", f"barnabas-connect-{worker_id}")
         directory = Path(given).absolute() if given else Path(tempfile.gettempdir()) / folder
         has_avro = bool(values[_AVRO]) or _names_avro(worker_config)
-        return cls(master, directory, conf, has_avro, bool(values[_DELTA]))
+        return cls(
+            master,
+            directory,
+            conf,
+            has_avro,
+            has_delta=bool(values[_DELTA]),
+            has_iceberg=bool(values[_ICEBERG]),
+            has_s3=bool(values[_S3]),
+            s3_credentials=str(values[_S3_CREDENTIALS]),
+        )
 
     @property
     def is_connect(self) -> bool:

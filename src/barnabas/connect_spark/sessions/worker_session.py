@@ -17,9 +17,17 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.identifiers import ConnectorTaskId
+from barnabas.connect_spark.sessions.object_stores import s3_conf
 from barnabas.connect_spark.sessions.spark_settings import SparkSettings
 from barnabas.connect_spark.sessions.work_directory import open_work_directory
-from barnabas.spark.connector_jars import avro_jars, cache_directory, connector_jars, delta_jars
+from barnabas.spark.connector_jars import (
+    avro_jars,
+    cache_directory,
+    connector_jars,
+    delta_jars,
+    iceberg_jars,
+    s3_jars,
+)
 from barnabas.spark.errors import SparkUnavailable
 from barnabas.spark.java_runtime import find_java
 from barnabas.spark.spark_session import spark_session
@@ -116,6 +124,8 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
         if _DELTA_EXTENSION not in extensions:
             conf["spark.sql.extensions"] = ",".join(filter(None, (extensions, _DELTA_EXTENSION)))
         conf = {**_DELTA_CONF, **conf}
+    if settings.has_s3:
+        conf = {**s3_conf(settings.s3_credentials), **conf}
     return conf
 
 
@@ -212,11 +222,16 @@ def _start_embedded(
                 f"tasks run on Spark, and {package} is missing: pip install 'barnabas[connect,spark]'"
             )
     java = find_java(environment)
+    further = {  # A running session accepts no further jars.
+        avro_jars: settings.has_avro,
+        delta_jars: settings.has_delta,
+        iceberg_jars: settings.has_iceberg,
+        s3_jars: settings.has_s3,
+    }
     jars = connector_jars(cache_directory(environment), java, log.info)
-    if settings.has_avro:  # A running session accepts no further jars.
-        jars += avro_jars(cache_directory(environment), java, log.info)
-    if settings.has_delta:
-        jars += delta_jars(cache_directory(environment), java, log.info)
+    for provide, is_needed in further.items():
+        if is_needed:
+            jars += provide(cache_directory(environment), java, log.info)
     open_work_directory(settings.directory)
     context = spark_session(
         "barnabas-connect",

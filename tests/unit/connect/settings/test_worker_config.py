@@ -323,6 +323,17 @@ class TestFile:
             in problems_of({**given, "ssl.truststore.password": "${env:NO_SUCH_ONE}"})[0]
         )
 
+    def test_a_key_of_an_object_store_must_be_a_reference(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        name = "barnabas.connect.spark.conf.spark.hadoop.fs.s3a.secret.key"
+        [problem] = problems_of({name: "abc123"})
+        assert "is a secret in plain text" in problem
+        assert "write it as a reference to a config provider" in problem
+        assert "abc123" not in problem
+        monkeypatch.setenv("S3_KEY", "abc123")
+        provider = "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
+        given = {"config.providers": "env", "config.providers.env.class": provider, name: "${env:S3_KEY}"}
+        assert worker_config_of(LEAST | given).texts[name] == "abc123"
+
     def test_the_file_that_kafka_ships_is_sufficient(self) -> None:
         shipped = {
             "bootstrap.servers": "localhost:9092",

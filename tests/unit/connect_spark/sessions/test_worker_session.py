@@ -144,3 +144,15 @@ def test_delta_adds_its_catalog_and_keeps_other_extensions() -> None:
     assert conf["spark.sql.extensions"] == "x.Y,io.delta.sql.DeltaSparkSessionExtension"
     assert conf["spark.sql.catalog.spark_catalog"] == "my.Catalog"
     assert "spark.sql.extensions" not in session_conf(SETTINGS)
+
+
+def test_object_stores_take_credentials_from_the_machine_unless_the_settings_name_another_provider() -> None:
+    name = "spark.hadoop.fs.s3a.aws.credentials.provider"
+    s3 = {"barnabas.connect.spark.s3": "true"}
+    conf = session_conf(SparkSettings.of(s3, worker_id="h:8083"))
+    assert conf[name].endswith(".DefaultCredentialsProvider")
+    profile = {**s3, "barnabas.connect.spark.s3.credentials": "profile"}
+    assert session_conf(SparkSettings.of(profile, worker_id="h:8083"))[name].endswith(".ProfileCredentialsProvider")
+    given = {**s3, f"barnabas.connect.spark.conf.{name}": "x.Y"}
+    assert session_conf(SparkSettings.of(given, worker_id="h:8083"))[name] == "x.Y"
+    assert name not in session_conf(SETTINGS)

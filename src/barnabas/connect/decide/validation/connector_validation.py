@@ -36,6 +36,7 @@ from barnabas.connect.decide.validation.plugin_keys import PluginKey, Versions, 
 from barnabas.connect.decide.validation.topic_creation_keys import topic_creation_keys
 from barnabas.connect.entities import ConfigInfo, ConfigInfos, ConfigValueInfo
 from barnabas.connect.errors import BadRequest, ConnectError
+from barnabas.connect.settings.plain_secrets import HOW_TO_KEEP_SECRETS, plain_secrets
 from barnabas.connect.settings.plugin_config_def import ConfigDef, ConfigException, ConfigKey, ConfigValue
 
 __all__ = ["ConnectorValidation", "SettingState", "ValidationDefaults", "validate_all"]
@@ -301,6 +302,8 @@ class _Run:
             is_enabled = self._defaults.is_exactly_once_enabled
             check_source(self._config, values, plugin.target, add, is_exactly_once_enabled=is_enabled)
         check_aliases(self._config, values, add)
+        for name in plain_secrets(self._given):
+            add(name, f"{name} is a secret in plain text: {HOW_TO_KEEP_SECRETS}.")
 
     def _check_versions(self, keys: ConfigDef, states: Mapping[str, SettingState]) -> None:
         """A version that the named plugin does not have."""

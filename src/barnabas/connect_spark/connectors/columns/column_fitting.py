@@ -7,6 +7,7 @@ Text fits the type that it represents. Everything fits text: objects, lists and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -20,7 +21,10 @@ from barnabas.connect_spark.connectors.columns.variant_fitting import fitted_var
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["Fitted", "fitted", "known_type", "new_fields"]
+__all__ = ["Fitted", "Widening", "fitted", "known_type", "new_fields"]
+
+Widening = Callable[[t.DataType, t.DataType], t.DataType]
+"""Return the type that a column of the first type becomes for values of the second one: itself, or a wider one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +142,9 @@ def known_type(kind: t.DataType) -> t.DataType | None:
     return kind
 
 
-def new_fields(known: t.StructType, found: t.StructType, *, path: str = "") -> tuple[t.StructType, list[str]]:
+def new_fields(
+    known: t.StructType, found: t.StructType, *, path: str = "", widens: Widening | None = None
+) -> tuple[t.StructType, list[str]]:
     """Return the known type followed by the found fields that it lacks, and the names of these fields."""
     names = {field.name.lower(): field for field in found}
     merged, added = t.StructType(), []
@@ -146,7 +152,7 @@ def new_fields(known: t.StructType, found: t.StructType, *, path: str = "") -> t
         other = names.pop(field.name.lower(), None)
         kind = field.dataType
         if other is not None:
-            kind, inner = _with_new_fields(kind, other.dataType, f"{path}{field.name}")
+            kind, inner = _with_new_fields(kind, other.dataType, f"{path}{field.name}", widens)
             added += inner
         merged.add(t.StructField(field.name, kind, field.nullable, field.metadata))
     for same_field in names.values():
@@ -155,13 +161,15 @@ def new_fields(known: t.StructType, found: t.StructType, *, path: str = "") -> t
     return merged, added
 
 
-def _with_new_fields(known: t.DataType, found: t.DataType, path: str) -> tuple[t.DataType, list[str]]:
+def _with_new_fields(
+    known: t.DataType, found: t.DataType, path: str, widens: Widening | None
+) -> tuple[t.DataType, list[str]]:
     if isinstance(known, t.StructType) and isinstance(found, t.StructType):
-        return new_fields(known, found, path=f"{path}.")
+        return new_fields(known, found, path=f"{path}.", widens=widens)
     if isinstance(known, t.ArrayType) and isinstance(found, t.ArrayType):
-        element, added = _with_new_fields(known.elementType, found.elementType, path)
+        element, added = _with_new_fields(known.elementType, found.elementType, path, widens)
         return t.ArrayType(element, known.containsNull), added
     if isinstance(known, t.MapType) and isinstance(found, t.MapType):
-        value, added = _with_new_fields(known.valueType, found.valueType, path)
+        value, added = _with_new_fields(known.valueType, found.valueType, path, widens)
         return t.MapType(known.keyType, value, known.valueContainsNull), added
-    return known, []
+    return known if widens is None else widens(known, found), []

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.plugins.api import TerminalError
+from barnabas.connect_spark.connectors.tables.sink_table import TableConflict
 from barnabas.connect_spark.sessions.scala_values import ScalaValues
 from barnabas.connect_spark.sessions.session_kind import is_remote
 
@@ -29,13 +30,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["DeltaConflict", "DeltaTable", "DeltaTransaction", "refusal", "require_delta"]
+__all__ = ["DeltaTable", "DeltaTransaction", "refusal", "require_delta"]
 
 _FORGOTTEN = -1
-
-
-class DeltaConflict(Exception):
-    """Another writer has committed data that this transaction has read, or a schema change. Retry the transaction."""
 
 
 def require_delta(spark: SparkSession) -> None:
@@ -72,7 +69,7 @@ class DeltaTable:
         return DeltaTransaction(self, self._log.startTransaction())
 
     def set_positions(self, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """Set positions on request; None removes one. The data stay unchanged. Raise DeltaConflict."""
+        """Set positions on request; None removes one. The data stay unchanged. Raise TableConflict."""
         transaction = self.begin()
         if transaction.exists:
             transaction.positions(offsets)
@@ -106,6 +103,10 @@ class DeltaTransaction:
         return bool(self._transaction.readVersion() >= 0)
 
     @property
+    def file_column(self) -> str:
+        return "_metadata.file_path"
+
+    @property
     def schema(self) -> StructType:
         from pyspark.sql.types import StructType
 
@@ -119,7 +120,7 @@ class DeltaTransaction:
         return {partition: offset for partition, offset in found.items() if offset >= 0}
 
     def rows(self) -> DataFrame:
-        """Return all rows, each with its file as ``_metadata.file_path``."""
+        """Return all rows."""
         reader = self._table._spark.read.format("delta")
         return reader.option("versionAsOf", str(self._transaction.readVersion())).load(self._table.path)
 
@@ -171,7 +172,7 @@ class DeltaTransaction:
         self._written.actions += scala.items(removed)
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Commit the added and removed files, and the positions. Raise DeltaConflict."""
+        """Commit the added and removed files, and the positions. Raise TableConflict."""
         delta, scala = self._table._delta, self._scala
         now = scala.some(_now_ms())
         identifiers = [
@@ -188,7 +189,7 @@ class DeltaTransaction:
             if _is_conflict(error):
                 origin = getattr(error, "java_exception", None)
                 text = str(error if origin is None else origin.getMessage()).strip()
-                raise DeltaConflict(text.partition("\n")[0]) from error
+                raise TableConflict(text.partition("\n")[0]) from error
             raise
 
     @property

@@ -31,11 +31,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.connect.plugins.api import OffsetRange
+from barnabas.connect.plugins.api import OffsetRange, TerminalError
 from barnabas.connect_spark.positions.group_positions import from_kafka_json, kafka_json
 from barnabas.connect_spark.positions.sink_positions import is_written, refuse_unless_next
 
-__all__ = ["FileCommits", "Files", "batch_name"]
+__all__ = ["FileCommits", "Files", "batch_name", "staged_moves"]
 
 _HOME = "_barnabas"
 
@@ -98,9 +98,11 @@ class FileCommits:
             self._finish_pending()
 
     def forget_staging(self, task: int) -> None:
-        """Remove the files that a task has written and not committed."""
-        for path in self._home.glob(f"staging/{task}-*"):
-            self._files.remove(path)
+        """Remove the files that a task has written and not committed. One that still runs can't commit them then."""
+        with self._locked():
+            self._finish_pending()
+            for path in self._home.glob(f"staging/{task}-*"):
+                self._files.remove(path)
 
     def begin(self, name: str, ranges: Mapping[TopicPartition, OffsetRange]) -> Path | None:
         """Return an empty folder for the batch; None if the batch is committed already.
@@ -125,10 +127,16 @@ class FileCommits:
     def commit(self, name: str, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
         """Turn the staged files of a batch into data. Raise TerminalError if another task was faster."""
         staged = self._home / "staging" / name
-        moves = _moves(staged, f"{self._connector}-{name}")
         with self._locked():
             self._finish_pending()
             refuse_unless_next(self._positions(), ranges, str(self._root))
+            if not staged.exists():
+                raise TerminalError(
+                    f"the files of the batch in {staged} were removed: this task was started elsewhere, and writes "
+                    f"{self._root} there."
+                )
+            found = [str(path.relative_to(staged)) for path in staged.rglob("*") if path.is_file()]
+            moves = staged_moves(found, f"{self._connector}-{name}")
             for source, _ in moves:
                 _sync(staged / source)
             ends = {partition: offsets.end for partition, offsets in ranges.items()}
@@ -151,11 +159,16 @@ class FileCommits:
             if changed is not None and changed != stored:
                 self._files.write(path, changed)
 
-    def data_files(self, extension: str) -> list[Path]:
+    @property
+    def schema_place(self) -> str:
+        """Where the schema is, for messages."""
+        return str(self._home / "schema.json")
+
+    def data_files(self, extension: str) -> list[str]:
         """Return the data files that this connector has committed."""
         name = re.compile(rf"{re.escape(self._connector)}-\d+-\d{{16}}-[0-9a-f]{{10}}-\d{{5}}\.(.*\.)?{extension}")
         return [
-            path
+            str(path)
             for path in sorted(self._root.rglob(f"*.{extension}"))
             if name.fullmatch(path.name) and path.relative_to(self._root).parts[0] != _HOME
         ]
@@ -207,16 +220,14 @@ class FileCommits:
             yield
 
 
-def _moves(staged: Path, prefix: str) -> Sequence[tuple[str, str]]:
-    """Return the moves from the staging folder to the root. Spark's own names have a random part."""
-    found = sorted(
-        path
-        for path in staged.rglob("*")
-        if path.is_file() and not any(part.startswith(("_", ".")) for part in path.relative_to(staged).parts)
-    )
+def staged_moves(staged: Sequence[str], prefix: str) -> Sequence[tuple[str, str]]:
+    """Return the moves of a batch's staged files to the root, by their paths below the staging folder and the root.
+
+    Spark's own names have a random part. Its files that are not data have names that begin with ``_`` or a dot.
+    """
+    data = sorted(Path(path) for path in staged if not any(part.startswith(("_", ".")) for part in Path(path).parts))
     moves: list[tuple[str, str]] = []
-    for index, path in enumerate(found):
-        relative = path.relative_to(staged)
-        extension = relative.name.partition(".")[2]
-        moves.append((str(relative), str(relative.parent / f"{prefix}-{index:05d}.{extension}")))
+    for index, path in enumerate(data):
+        extension = path.name.partition(".")[2]
+        moves.append((str(path), str(path.parent / f"{prefix}-{index:05d}.{extension}")))
     return moves

@@ -195,7 +195,9 @@ class FilesToTopic(SourceConnector):
     def validate(cls, config: Mapping[str, str], settings: Mapping[str, object]) -> Mapping[str, Sequence[str]]:
         errors: dict[str, Sequence[str]] = {}
         path = str(settings.get(_DIRECTORY) or "/")
-        if not Path(path).is_absolute():
+        if "://" in path:
+            errors[_DIRECTORY] = [f"{path} is not a folder of the worker's machine: mount it, and give its path."]
+        elif not Path(path).is_absolute():
             errors[_DIRECTORY] = [f"{path} is not an absolute path: workers may run in different folders."]
         if settings.get(_SCHEMA) and settings.get(_FORMAT, "json") not in ("json", "csv"):
             errors[_SCHEMA] = [f"format={settings[_FORMAT]} does not use a schema: only json and csv do."]

@@ -6,10 +6,10 @@ It is stored beside the positions (``file_commits``) and grows under their lock,
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.connect.plugins.api import TerminalError
-from barnabas.connect_spark.connectors.files.file_commits import FileCommits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,17 +18,34 @@ if TYPE_CHECKING:
     from barnabas.connect_spark.connectors.files.file_rows import FileRows, FoundColumns
     from barnabas.connect_spark.connectors.files.file_schema import FileSchema, Growth
 
-__all__ = ["SharedSchema"]
+__all__ = ["SchemaStore", "SharedSchema"]
 
 log = logging.getLogger(__name__)
 
 _TYPED = ("parquet", "orc")
 
 
+class SchemaStore(Protocol):
+    """Keeps the schema with the commits of a connector's files."""
+
+    @property
+    def schema_place(self) -> str:
+        """Where the schema is, for messages."""
+
+    def change_schema(self, change: Callable[[str | None], str | None]) -> None:
+        """Change the stored schema. ``change`` receives it, or None, and returns the new one; it may be called again.
+
+        No other task changes the schema meanwhile. Raise what ``change`` raises.
+        """
+
+    def data_files(self, extension: str) -> Sequence[str]:
+        """Return the data files that this connector has committed."""
+
+
 class SharedSchema:
     """``target`` names the files in messages."""
 
-    def __init__(self, commits: FileCommits, target: str, file_format: str) -> None:
+    def __init__(self, commits: SchemaStore, target: str, file_format: str) -> None:
         self._commits = commits
         self._target = target
         self._format = file_format
@@ -88,19 +105,19 @@ class SharedSchema:
 
         if stored is None:
             return None
-        path = self._commits.home / "schema.json"
         try:
             return FileSchema.from_json(stored)
         except ValueError as error:
             raise TerminalError(
-                f"{path} can't be read: {error}. Restore it, or remove it to read the schema from the files."
+                f"{self._commits.schema_place} can't be read: {error}. Restore it, or remove it to read the schema "
+                "from the files."
             ) from error
 
     def _of_files(self, spark: SparkSession) -> FileSchema | None:
         """Read the schema of files from a release without schema.json, or whose schema.json was lost."""
         from barnabas.connect_spark.connectors.files.file_schema import FileSchema
 
-        files = [str(path) for path in self._commits.data_files(self._format)]
+        files = list(self._commits.data_files(self._format))
         if not files or not self._is_typed:
             return None
         try:

@@ -1,7 +1,8 @@
 """Topics to Parquet, JSON, CSV or ORC files, in folders by topic, day or hour. Each record is in exactly one file.
 
-Files appear when a batch is committed (``file_commits``), so readers never see an incomplete batch, which may be
-repeated. A value that is an object becomes columns, one for each field; any other value becomes the column ``value``.
+Files appear when a batch is committed (``file_commits``, or ``object_commits`` in an object store), so readers never
+see an incomplete batch, which may be repeated. A value that is an object becomes columns, one for each field; any other
+value becomes the column ``value``.
 All files of a connector have the same columns (``file_schema``), except JSON, which has no types. A record that does
 not fit is a bad record.
 """
@@ -9,6 +10,7 @@ not fit is a bad record.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import unquote, urlsplit
@@ -30,7 +32,11 @@ from barnabas.connect.plugins.api import (
 )
 from barnabas.connect_spark.connectors.files.file_commits import FileCommits, batch_name
 from barnabas.connect_spark.connectors.files.file_sync import syncing
+from barnabas.connect_spark.connectors.files.object_commits import ObjectCommits
+from barnabas.connect_spark.connectors.files.s3_store import S3Store
 from barnabas.connect_spark.connectors.files.shared_schema import SharedSchema
+from barnabas.connect_spark.sessions.object_stores import is_object_store, require_s3
+from barnabas.connect_spark.sessions.running_session import running_session
 from barnabas.connect_spark.sessions.shared_folder import require_shared
 
 if TYPE_CHECKING:
@@ -63,18 +69,31 @@ class TopicToFilesTask(SinkTask):
     exactly_once: ClassVar[bool] = True
 
     def start(self, spark: SparkSession) -> None:
-        root = _root(self.settings)
-        self._commits = FileCommits(root, self.context.connector)
-        try:
-            self._commits.prepare()
-        except OSError as error:
-            raise TerminalError(f"{root} can't be written: {error.strerror}") from error
-        require_shared(spark, self._commits.home, _DIRECTORY)
-        self._commits.forget_staging(self.context.task)
+        url = str(self.settings[_DIRECTORY])
+        self._commits = self._in_store(spark, url) if is_object_store(url) else self._in_folder(spark)
         self._planned: FileRows | None = None
         if self.takes_variant:
-            self._schema = SharedSchema(self._commits, str(root), str(self.settings[_FORMAT]))
+            self._schema = SharedSchema(self._commits, url, str(self.settings[_FORMAT]))
             self._schema.open(spark, str(self.settings[_SCHEMA] or ""))
+
+    def _in_folder(self, spark: SparkSession) -> FileCommits:
+        root = _root(self.settings)
+        commits = FileCommits(root, self.context.connector)
+        try:
+            commits.prepare()
+        except OSError as error:
+            raise TerminalError(f"{root} can't be written: {error.strerror}") from error
+        require_shared(spark, commits.home, _DIRECTORY)
+        commits.forget_staging(self.context.task)
+        return commits
+
+    def _in_store(self, spark: SparkSession, url: str) -> ObjectCommits:
+        require_s3(spark, url, _DIRECTORY)
+        store = S3Store(spark, url)
+        store.require_conditional_writes("_barnabas")
+        commits = ObjectCommits(store, self.context.connector, self.context.task)
+        commits.prepare()
+        return commits
 
     def positions(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         noted = self._commits.positions()
@@ -110,9 +129,10 @@ class TopicToFilesTask(SinkTask):
         if folders:
             writer = writer.partitionBy(*folders)
         if len(rows.columns) > len(folders):
-            with syncing(staging):
+            with syncing(staging) if isinstance(staging, Path) else nullcontext():
+                writer = writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
                 writer.option("header", "true").save(str(staging))
-        else:  # Only nulls and empty objects so far: a file would have no columns.
+        elif isinstance(staging, Path):  # Only nulls and empty objects so far: a file would have no columns.
             staging.mkdir(parents=True)
         self._commits.commit(name, batch.ranges)
 
@@ -153,7 +173,7 @@ class TopicToFiles(SinkConnector):
                 _DIRECTORY,
                 ConfigType.STRING,
                 REQUIRED,
-                "The folder to write to: a path that is the same on all workers.",
+                "The folder to write to: a path that is the same on all workers, or s3a://bucket/folder.",
                 NonEmptyString(),
                 Importance.HIGH,
             ),
@@ -204,7 +224,7 @@ class TopicToFiles(SinkConnector):
     def validate(cls, config: Mapping[str, str], settings: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
         errors: dict[str, list[str]] = {}
         try:
-            if _DIRECTORY in settings:
+            if _DIRECTORY in settings and not is_object_store(str(settings[_DIRECTORY])):
                 _root(settings)
         except TerminalError as error:
             errors[_DIRECTORY] = [str(error)]
@@ -221,7 +241,14 @@ class TopicToFiles(SinkConnector):
 
     @classmethod
     def alter_offsets(cls, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]) -> bool:
-        FileCommits(_root(cls.config_def.parse(config)), config["name"]).set_positions(offsets)
+        settings = cls.config_def.parse(config)
+        url, name = str(settings[_DIRECTORY]), config["name"]
+        if is_object_store(url):
+            spark = running_session("the object store")
+            require_s3(spark, url, _DIRECTORY)
+            ObjectCommits(S3Store(spark, url), name, task=0).set_positions(offsets)
+        else:
+            FileCommits(_root(settings), name).set_positions(offsets)
         return True
 
 
@@ -230,8 +257,8 @@ def _root(settings: Mapping[str, Any]) -> Path:
     parts = urlsplit(text)
     if parts.scheme not in ("", "file"):
         raise TerminalError(
-            f"{text} is not in a file system of this machine: files are committed by renaming them, which "
-            f"{parts.scheme}: does not do atomically. Mount it and give its path."
+            f"{text} is neither in a file system of this machine nor in an object store (s3a://bucket/folder): files "
+            f"are committed by renaming them, which {parts.scheme}: does not do atomically. Mount it and give its path."
         )
     path = Path(unquote(parts.path) if parts.scheme else text)
     if not path.is_absolute():

@@ -135,6 +135,20 @@ def test_the_slower_of_two_tasks_that_write_a_partition_is_refused(tmp_path: Pat
     assert len(data(tmp_path)) == 2
 
 
+def test_a_task_that_was_started_elsewhere_commits_nothing_more(tmp_path: Path) -> None:
+    ranges = {P0: OffsetRange(0, 5)}
+    name = batch_name(0, ranges)
+    presumed_dead = fresh(tmp_path)
+    staged = presumed_dead.begin(name, ranges)
+    assert staged is not None
+    staged.mkdir()
+    (staged / "part-00000-uuid.json").write_text("0 to 5\n")
+    fresh(tmp_path).forget_staging(0)
+    with pytest.raises(TerminalError, match="this task was started elsewhere"):
+        presumed_dead.commit(name, ranges)
+    assert presumed_dead.positions() == {}
+
+
 def test_connectors_in_one_folder_have_separate_positions(tmp_path: Path) -> None:
     write_batch(fresh(tmp_path), 0, 0, 5)
     other = FileCommits(tmp_path, "../c")

@@ -1,4 +1,4 @@
-"""Convert records to rows of a Delta table: columns of the value and of the record, fitted to the table's types."""
+"""Convert records to rows of a table: columns of the value and of the record, fitted to the table's types."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from barnabas.connect.plugins.api import TerminalError
-from barnabas.connect_spark.connectors.columns.column_fitting import fitted, known_type, new_fields
+from barnabas.connect_spark.connectors.columns.column_fitting import Widening, fitted, known_type, new_fields
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["DELETES", "OFFSET", "PARTITION", "DeltaColumns", "has_no_schema"]
+__all__ = ["DELETES", "OFFSET", "PARTITION", "TableColumns", "has_no_schema"]
 
 PARTITION, OFFSET = "__barnabas_partition", "__barnabas_offset"
 DELETES = "__barnabas_deletes"
@@ -28,14 +28,14 @@ class _Source:
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaColumns:
+class TableColumns:
     """The columns of the records, independent of a table. ``keys`` identify the row that a record replaces."""
 
     sources: Mapping[str, _Source]
     keys: tuple[str, ...]
 
     @classmethod
-    def of(cls, df: DataFrame, settings: Mapping[str, Any]) -> DeltaColumns:
+    def of(cls, df: DataFrame, settings: Mapping[str, Any]) -> TableColumns:
         """Return the columns. Raise TerminalError for duplicate names and missing keys."""
         sources = _value_columns(df.schema["value"].dataType)
         keys = _key_columns(df, settings, sources)
@@ -44,7 +44,7 @@ class DeltaColumns:
         doubled = sorted({name for name in every if [other.lower() for other in every].count(name.lower()) > 1})
         if doubled:
             raise TerminalError(
-                f"the record has more than one column {', '.join(doubled)}: Delta names are case-insensitive, and "
+                f"the record has more than one column {', '.join(doubled)}: a table's names are case-insensitive, and "
                 "record.columns makes columns that begin with _. Rename fields with the transform ReplaceField."
             )
         return cls(
@@ -57,9 +57,12 @@ class DeltaColumns:
         known = [(name, known_type(source.type)) for name, source in self.sources.items()]
         return t.StructType([t.StructField(name, kind) for name, kind in known if kind is not None])
 
-    def wanted(self, schema: t.StructType, *, evolves: bool, what: str) -> t.StructType:
-        """Return the table's columns, followed by new ones. Raise TerminalError if new ones are not allowed."""
-        merged, added = new_fields(schema, self.type)
+    def wanted(self, schema: t.StructType, *, evolves: bool, widens: Widening | None, what: str) -> t.StructType:
+        """Return the table's columns, followed by new ones. Raise TerminalError if new ones are not allowed.
+
+        A column that may change, too, has the type that ``widens`` returns for its own and that of the records.
+        """
+        merged, added = new_fields(schema, self.type, widens=widens if evolves else None)
         if added and not evolves:
             raise TerminalError(
                 f"{what} has no column {', '.join(added)}, which records have: set auto.evolve=true to add it, "
@@ -84,7 +87,7 @@ class DeltaColumns:
     def rows(self, df: DataFrame, wanted: t.StructType, what: str) -> DataFrame:
         """Return one row for each record, with its partition, its offset, and whether it deletes.
 
-        Columns that no record has are omitted: Delta fills them with their generated or default value, or null.
+        Columns that no record has are omitted: the table fills them with their generated or default value, or null.
         """
         columns = []
         for name, field in _by_name(self.sources, wanted):
