@@ -62,6 +62,7 @@ OWN_CONNECTORS = (
     "barnabas.connect_spark.connectors.delta.topic_to_delta:TopicToDelta",
     "barnabas.connect_spark.connectors.files.topic_to_files:TopicToFiles",
     "barnabas.connect_spark.connectors.topic_to_topic:TopicToTopic",
+    "barnabas.connect_spark.connectors.postgresql.postgres_changes:PostgresChanges",
 )
 
 _FORMER_MODULES = {

@@ -34,12 +34,18 @@ _FOUND_AT_ONCE_S = 0.5
 class Polled:
     """Records with the columns of ``SourceTask.read``, not streaming, and the source's position after them."""
 
-    records: DataFrame
+    records: DataFrame | Sequence[DataFrame]
+    """Several frames, such as those of tables with different columns, are written one after another, and are safe
+    together. None of them: only the position advances."""
     offsets: Sequence[SourceOffset]
     rows: int | None = None
     """The number of records, if known."""
     topics: frozenset[str] | None = None
     """The topics of the records, if known."""
+
+    @property
+    def frames(self) -> Sequence[DataFrame]:
+        return self.records if isinstance(self.records, list | tuple) else [self.records]
 
 
 class PolledSourceTask(SourceTask):

@@ -1,0 +1,105 @@
+"""Read the tables that have no position yet, or that an earlier run has not finished."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, MutableMapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from barnabas.connect.plugins.api import SourceOffset
+from barnabas.connect_spark.connectors.postgresql.catalogue import SnapshotTable
+from barnabas.connect_spark.connectors.postgresql.debezium.envelope import EventPlan, event_plan
+from barnabas.connect_spark.connectors.postgresql.debezium.events import Event, Origin
+from barnabas.connect_spark.connectors.postgresql.event_frames import EventSource
+from barnabas.connect_spark.connectors.postgresql.handover.progress import TableProgress, table_partition
+from barnabas.connect_spark.connectors.postgresql.settings import ChangesSettings
+from barnabas.connect_spark.connectors.postgresql.snapshot_reading import Part, PartReading, SnapshotSession
+from barnabas.connect_spark.connectors.postgresql.spark_frames import event_frame, frame_schema
+from barnabas.connect_spark.queries.polled_source import Polled
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["TableReading"]
+
+log = logging.getLogger(__name__)
+
+
+class TableReading:
+    """One run: all of it sees the same snapshot."""
+
+    def __init__(
+        self, settings: ChangesSettings, tables: list[str], progress: MutableMapping[str, TableProgress]
+    ) -> None:
+        """``progress`` is changed as tables are read. Raise psycopg.Error."""
+        self._settings = settings
+        self._progress = progress
+        self._names = tables
+        self._session = SnapshotSession(settings.login)
+        self._types = self._session.catalogue.types()
+        self._table: SnapshotTable | None = None
+
+    def next(self, spark: SparkSession) -> Polled | None:
+        """Return the next parts; None if all tables are read. Those of the previous call are safe."""
+        while self._names:
+            name = self._names[0]
+            if self._table is None:
+                self._table = self._session.catalogue.table(self._settings.publication, name)
+            if self._table is not None:
+                return self._parts(spark, name, self._table)
+            self._names.pop(0)  # It was dropped.
+        return None
+
+    def close(self) -> None:
+        self._session.close()
+
+    def _parts(self, spark: SparkSession, name: str, table: SnapshotTable) -> Polled:
+        settings, found = self._settings, self._progress.get(name)
+        plan = event_plan(settings.prefix, table.table, self._types, settings.modes)
+        frames: list[DataFrame] = []
+        if found is None or (found.file != table.file or not table.keys):
+            if found is not None and "t" not in settings.skipped:
+                frames.append(event_frame(spark, [self._truncation(table)], plan, self._source))
+            if found is None or found.runs:
+                log.info("reading the table %s%s", name, "" if found is None else " again: it was rewritten")
+            found = TableProgress(is_done=False, file=table.file)
+        parts = self._session.parts(table, found.last_key, settings.part_rows, settings.parts)
+        frames.append(self._frame(spark, table, plan, parts))
+        is_done = parts[-1].until is None
+        progress = found.after(self._session.run(parts[-1].until), is_done=is_done)
+        self._progress[name] = progress
+        if is_done:
+            self._names.pop(0)
+            self._table = None
+        offset = SourceOffset(table_partition(settings.prefix, name), progress.offset())
+        return Polled(frames, [offset], topics=frozenset({plan.topic}))
+
+    @property
+    def _source(self) -> EventSource:
+        return EventSource(self._settings.prefix, self._settings.login.database)
+
+    def _truncation(self, table: SnapshotTable) -> Event:
+        origin = Origin(self._session.lsn, None, self._session.at_us, is_snapshot=True)
+        return Event(table.table, "t", None, None, None, origin)
+
+    def _frame(self, spark: SparkSession, table: SnapshotTable, plan: EventPlan, parts: list[Part]) -> DataFrame:
+        session = self._session
+        reading = PartReading(
+            self._settings.login,
+            session.snapshot_id,
+            table,
+            self._types,
+            self._settings.modes,
+            self._source,
+            session.lsn,
+            session.at_us,
+        )
+        numbers = spark.range(0, len(parts), 1, len(parts))
+        read: Any = partial(_read, reading=reading, parts=parts)
+        return numbers.mapInArrow(read, frame_schema(plan))
+
+
+def _read(batches: Iterator[pa.RecordBatch], *, reading: PartReading, parts: list[Part]) -> Iterator[pa.RecordBatch]:
+    return reading.read(batches, parts)
