@@ -32,7 +32,7 @@ class Frame:
     def coalesce(self, count: int) -> Frame:
         return self
 
-    def mapInArrow(self, function: Any, schema: Any) -> Frame:  # noqa: N802
+    def mapInArrow(self, function: Any, schema: Any) -> Frame:
         def read() -> pa.Table:
             batches = [*function(iter(self._read().to_batches()))]
             return pa.Table.from_batches(batches) if batches else pa.table({})
@@ -49,7 +49,7 @@ class _Frames:
     def range(self, start: int, end: int, step: int, partitions: int) -> Frame:
         return Frame(lambda: pa.table({"id": [*range(start, end, step)]}))
 
-    def createDataFrame(self, table: pa.Table, schema: Any) -> Frame:  # noqa: N802
+    def createDataFrame(self, table: pa.Table, schema: Any) -> Frame:
         return Frame(lambda: table, schema)
 
 
@@ -90,7 +90,12 @@ class ChangesRun:
         return self.task
 
     def poll(self) -> Polled | None:
-        return self.start().poll(_Frames())  # type: ignore[arg-type]
+        """Poll once. A task that fails is lost, as in a worker."""
+        try:
+            return self.start().poll(_Frames())  # type: ignore[arg-type]
+        except Exception:
+            self.die()
+            raise
 
     def step(self) -> bool:
         """Poll once, and commit what was found. Return whether there was something."""
@@ -107,16 +112,21 @@ class ChangesRun:
         self.records += rows
         self.offsets |= {json.dumps(dict(offset.partition)): offset for offset in polled.offsets}
 
-    def until(self, condition: Callable[[], bool], timeout_s: float = 30) -> None:
+    def until(self, condition: Callable[[], bool], timeout_s: float = 90) -> None:
         deadline = time.monotonic() + timeout_s
         while not condition():
-            assert time.monotonic() < deadline, f"not reached with {len(self.records)} records: {self.records[-3:]}"
+            assert time.monotonic() < deadline, (
+                f"not reached with {len(self.records)} records: {str(self.records[-3:])[:2000]}"
+            )
             self.step()
 
     def until_records(self, count: int) -> list[dict[str, Any]]:
         self.until(lambda: len(self.records) >= count)
         assert len(self.records) == count, self.records[count:]
         return self.records
+
+    def until_streaming(self) -> None:
+        self.until(lambda: not self.step() and self.start().is_streaming)
 
     def die(self) -> None:
         """Lose the task, as if its process were killed."""

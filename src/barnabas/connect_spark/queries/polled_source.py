@@ -45,7 +45,7 @@ class Polled:
 
     @property
     def frames(self) -> Sequence[DataFrame]:
-        return self.records if isinstance(self.records, list | tuple) else [self.records]
+        return self.records if isinstance(self.records, Sequence) else [self.records]
 
 
 class PolledSourceTask(SourceTask):

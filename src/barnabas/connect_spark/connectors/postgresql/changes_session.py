@@ -69,6 +69,10 @@ class ChangesSession:
         self._in_use_since_s: float | None = None
         self._to_read = self._tables_to_read()
 
+    @property
+    def is_streaming(self) -> bool:
+        return self._stream is not None
+
     def close(self) -> None:
         for part in (self._stream, self._reading, self._connection):
             if part is not None:
@@ -79,7 +83,7 @@ class ChangesSession:
         self._lag.look()
         if self._stream is not None:
             self._stream.confirm(self._place.lsn)
-        if self._to_read:
+        if self._to_read or self._reading is not None:
             found = self._read_tables(spark)
             if found is not None or self._to_read:
                 return found
@@ -142,7 +146,6 @@ class ChangesSession:
             self._reading = TableReading(self._settings, self._to_read, self._progress)
         found = self._reading.next(spark)
         if found is None:
-            self._reading.close()
             self._reading = None
             log.info("task %s-%s has read all tables", self._context.connector, self._context.task)
             return None

@@ -74,17 +74,18 @@ def connect(login: DatabaseLogin, **more: str) -> Connection:
     """Connect, in autocommit. Raise psycopg.Error."""
     import psycopg
 
-    return psycopg.connect(
-        host=login.host,
-        port=login.port,
-        dbname=login.database,
-        autocommit=True,
-        connect_timeout=_CONNECT_TIMEOUT_S,
-        keepalives_idle="30",
-        application_name="barnabas",
-        options=_OPTIONS,
-        **{**login.parameters, **more},
-    )
+    parameters: dict[str, Any] = {
+        "host": login.host,
+        "port": login.port,
+        "dbname": login.database,
+        "connect_timeout": _CONNECT_TIMEOUT_S,
+        "keepalives_idle": "30",
+        "application_name": "barnabas",
+        "options": _OPTIONS,
+        **login.parameters,
+        **more,
+    }
+    return psycopg.connect(**parameters, autocommit=True)
 
 
 @contextmanager

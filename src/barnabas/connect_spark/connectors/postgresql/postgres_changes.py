@@ -43,6 +43,11 @@ class PostgresChangesTask(PolledSourceTask):
             self._close()
             raise
 
+    @property
+    def is_streaming(self) -> bool:
+        """Return whether all tables are read, and the stream has begun."""
+        return self._session is not None and self._session.is_streaming
+
     def stop(self) -> None:
         self._close()
 

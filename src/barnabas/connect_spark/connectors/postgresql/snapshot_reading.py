@@ -1,8 +1,9 @@
-"""Read tables in parts, in parallel, all in one snapshot of the database.
+"""Read a table in parts, in parallel, all in one snapshot of the database.
 
-``SnapshotSession`` is in the worker: it holds the snapshot open and finds where parts end. ``read_part`` is in Spark's
-executors: it imports the snapshot and copies the rows of a part. A part of a table with a key is a range of the key; a
-table without one is read whole in one batch, in parts that are ranges of its pages.
+``SnapshotSession`` is in the worker: it holds the snapshot open, finds where parts end, and keeps the table locked
+against statements that would rewrite it, because a snapshot does not see rows that were written anew. ``read_part``
+is in Spark's executors: it imports the snapshot and copies the rows of a part. A part of a table with a key is a range
+of the key; a table without one is read whole in one batch, in parts that are ranges of its pages.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Part", "PartReading", "SnapshotSession", "compared_keys", "read_part"]
 
+_LOCK_TIMEOUT = "10s"
 _PAGES_A_PART = 16_384
 """128 MiB: parts of a table without a key."""
 
@@ -63,11 +65,17 @@ class PartReading:
 class SnapshotSession:
     """One run. Every method raises psycopg.Error."""
 
-    def __init__(self, login: DatabaseLogin) -> None:
+    def __init__(self, login: DatabaseLogin, table: str) -> None:
+        """Begin with a table, ``schema.name``. Waits while another transaction alters it."""
+        from psycopg import sql
+
         self._connection = connect(login)
         self.catalogue = Catalogue(self._connection)
+        name = sql.Identifier(*table.split(".", 1))
         try:
             self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            # The snapshot is taken by the first query after this.
+            self._connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(name))
             self.snapshot_id = self.catalogue.export_snapshot()
             self.text = self.catalogue.snapshot()
             self.lsn = self.catalogue.log_end()
@@ -127,6 +135,8 @@ def read_part(reading: PartReading, part: Part) -> Iterator[pa.RecordBatch]:
     with connect(reading.login) as connection:
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(reading.snapshot_id)))
+        # A statement that waits for the session's lock makes this one wait behind it, and would never see its end.
+        connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(_LOCK_TIMEOUT)))
         yield from event_batches(_events(connection, reading, part), plan, reading.source)
 
 
@@ -155,7 +165,9 @@ def _name(table: SnapshotTable) -> Composable:
 def _where(table: SnapshotTable, part: Part) -> Composable:
     from psycopg import sql
 
-    conditions = [sql.SQL(f"({table.row_filter})")] if table.row_filter else []  # type: ignore[arg-type]
+    conditions: list[Composable] = []
+    if table.row_filter:
+        conditions.append(sql.SQL(f"({table.row_filter})"))
     conditions += [_bound(table.keys, ">", part.after)] if part.after is not None else []
     conditions += [_bound(table.keys, "<=", part.until)] if part.until is not None else []
     if part.first_page is not None:
@@ -174,21 +186,21 @@ def _bound(keys: Sequence[KeyColumn], operator: str, values: Key) -> Composable:
     bounds = sql.SQL(", ").join(
         sql.SQL("{}::{}").format(sql.Literal(value), _type(key)) for key, value in zip(keys, values, strict=True)
     )
-    return sql.SQL("({}) {} ({})").format(names, sql.SQL(operator), bounds)  # type: ignore[arg-type]
+    return sql.SQL("({}) {} ({})").format(names, sql.SQL(operator), bounds)
 
 
 def _type(key: KeyColumn) -> Composable:
     """Return the type's name for a cast; the catalogue has quoted it."""
     from psycopg import sql
 
-    return sql.SQL(key.type_name)  # type: ignore[arg-type]
+    return sql.SQL(key.type_name)
 
 
 def compared_keys(connection: Connection, keys: Sequence[KeyColumn], until: Key, asked: Sequence[Key]) -> list[bool]:
     """Return which keys are after ``until`` in the order of the table. Raise psycopg.Error."""
     from psycopg import sql
 
-    columns = [sql.SQL("k{}").format(sql.SQL(str(at))) for at in range(len(keys))]  # type: ignore[arg-type]
+    columns = [sql.SQL("k{}").format(sql.SQL(str(at))) for at in range(len(keys))]
     given = [_typed(column, key) for column, key in zip(columns, keys, strict=True)]
     bounds = [_typed(sql.Literal(value), key) for value, key in zip(until, keys, strict=True)]
     query = sql.SQL("SELECT ({}) > ({}) FROM unnest({}) WITH ORDINALITY AS u({}, n) ORDER BY n").format(

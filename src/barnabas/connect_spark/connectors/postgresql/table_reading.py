@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.plugins.api import SourceOffset
 from barnabas.connect_spark.connectors.postgresql.catalogue import SnapshotTable
+from barnabas.connect_spark.connectors.postgresql.debezium.column_types import PostgresType
 from barnabas.connect_spark.connectors.postgresql.debezium.envelope import EventPlan, event_plan
 from barnabas.connect_spark.connectors.postgresql.debezium.events import Event, Origin
 from barnabas.connect_spark.connectors.postgresql.event_frames import EventSource
@@ -28,47 +29,67 @@ log = logging.getLogger(__name__)
 
 
 class TableReading:
-    """One run: all of it sees the same snapshot."""
+    """The reading of tables, one after another. Each has a snapshot of its own, so none is locked for longer than it
+    takes to read it."""
 
     def __init__(
         self, settings: ChangesSettings, tables: list[str], progress: MutableMapping[str, TableProgress]
     ) -> None:
-        """``progress`` is changed as tables are read. Raise psycopg.Error."""
+        """``progress`` is changed as tables are read; read tables are removed from ``tables``."""
         self._settings = settings
         self._progress = progress
         self._names = tables
-        self._session = SnapshotSession(settings.login)
-        self._types = self._session.catalogue.types()
+        self._session: SnapshotSession | None = None
+        self._types: dict[int, PostgresType] = {}
         self._table: SnapshotTable | None = None
 
     def next(self, spark: SparkSession) -> Polled | None:
-        """Return the next parts; None if all tables are read. Those of the previous call are safe."""
+        """Return the next parts; None if all tables are read. Those of the previous call are safe.
+
+        Raise psycopg.Error.
+        """
+        if self._table is None:
+            self.close()
         while self._names:
-            name = self._names[0]
-            if self._table is None:
-                self._table = self._session.catalogue.table(self._settings.publication, name)
-            if self._table is not None:
-                return self._parts(spark, name, self._table)
+            session, table = self._begun(self._names[0])
+            if session is not None and table is not None:
+                return self._parts(spark, session, table)
+            self.close()
             self._names.pop(0)  # It was dropped.
         return None
 
     def close(self) -> None:
-        self._session.close()
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
 
-    def _parts(self, spark: SparkSession, name: str, table: SnapshotTable) -> Polled:
+    def _begun(self, name: str) -> tuple[SnapshotSession | None, SnapshotTable | None]:
+        from psycopg.errors import UndefinedTable
+
+        if self._table is None:
+            try:
+                self._session = SnapshotSession(self._settings.login, name)
+            except UndefinedTable:
+                return None, None
+            self._types = self._session.catalogue.types()
+            self._table = self._session.catalogue.table(self._settings.publication, name)
+        return self._session, self._table
+
+    def _parts(self, spark: SparkSession, session: SnapshotSession, table: SnapshotTable) -> Polled:
+        name = table.table.full_name
         settings, found = self._settings, self._progress.get(name)
         plan = event_plan(settings.prefix, table.table, self._types, settings.modes)
         frames: list[DataFrame] = []
         if found is None or (found.file != table.file or not table.keys):
             if found is not None and "t" not in settings.skipped:
-                frames.append(event_frame(spark, [self._truncation(table)], plan, self._source))
+                frames.append(event_frame(spark, [_truncation(session, table)], plan, self._source))
             if found is None or found.runs:
                 log.info("reading the table %s%s", name, "" if found is None else " again: it was rewritten")
             found = TableProgress(is_done=False, file=table.file)
-        parts = self._session.parts(table, found.last_key, settings.part_rows, settings.parts)
-        frames.append(self._frame(spark, table, plan, parts))
+        parts = session.parts(table, found.last_key, settings.part_rows, settings.parts)
+        frames.append(self._frame(spark, session, table, plan, parts))
         is_done = parts[-1].until is None
-        progress = found.after(self._session.run(parts[-1].until), is_done=is_done)
+        progress = found.after(session.run(parts[-1].until), is_done=is_done)
         self._progress[name] = progress
         if is_done:
             self._names.pop(0)
@@ -80,12 +101,14 @@ class TableReading:
     def _source(self) -> EventSource:
         return EventSource(self._settings.prefix, self._settings.login.database)
 
-    def _truncation(self, table: SnapshotTable) -> Event:
-        origin = Origin(self._session.lsn, None, self._session.at_us, is_snapshot=True)
-        return Event(table.table, "t", None, None, None, origin)
-
-    def _frame(self, spark: SparkSession, table: SnapshotTable, plan: EventPlan, parts: list[Part]) -> DataFrame:
-        session = self._session
+    def _frame(
+        self,
+        spark: SparkSession,
+        session: SnapshotSession,
+        table: SnapshotTable,
+        plan: EventPlan,
+        parts: list[Part],
+    ) -> DataFrame:
         reading = PartReading(
             self._settings.login,
             session.snapshot_id,
@@ -99,6 +122,11 @@ class TableReading:
         numbers = spark.range(0, len(parts), 1, len(parts))
         read: Any = partial(_read, reading=reading, parts=parts)
         return numbers.mapInArrow(read, frame_schema(plan))
+
+
+def _truncation(session: SnapshotSession, table: SnapshotTable) -> Event:
+    origin = Origin(session.lsn, None, session.at_us, is_snapshot=True)
+    return Event(table.table, "t", None, None, None, origin)
 
 
 def _read(batches: Iterator[pa.RecordBatch], *, reading: PartReading, parts: list[Part]) -> Iterator[pa.RecordBatch]:

@@ -1,7 +1,8 @@
 """Read values from PostgreSQL's text form, as Debezium's consumers expect them. No I/O.
 
-The text is of a session with TimeZone UTC, DateStyle ISO, IntervalStyle iso_8601 and bytea_output hex. Times are numbers
-since 1970. An infinite time is the largest or smallest number of its type; where times are text, it is ``infinity``.
+The text is of a session with TimeZone UTC, DateStyle ISO, IntervalStyle iso_8601 and bytea_output hex. Times are
+numbers since 1970. An infinite time is the largest or smallest number of its type; where times are text, it is
+``infinity``.
 """
 
 from __future__ import annotations

@@ -206,10 +206,8 @@ def _delete(reader: _Reader, is_in_stream: bool) -> Delete:
 
 def _truncate(reader: _Reader, is_in_stream: bool) -> Truncate:
     xid, count, options = _xid(reader, is_in_stream), reader.length(), reader.byte()
-    relations = []
-    for _ in range(count):
-        relations.append(reader.oid())
-    return Truncate(tuple(relations), bool(options & 1), bool(options & 2), xid)
+    relations = tuple([reader.oid() for _ in range(count)])
+    return Truncate(relations, bool(options & 1), bool(options & 2), xid)
 
 
 def _message(reader: _Reader, is_in_stream: bool) -> LogicalMessage:
