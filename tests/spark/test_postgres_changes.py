@@ -18,7 +18,7 @@ from tests.spark.connect_worker_stage import running_worker
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 JSON = {
     "key.converter": "org.apache.kafka.connect.json.JsonConverter",

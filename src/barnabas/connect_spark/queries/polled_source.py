@@ -34,7 +34,7 @@ _FOUND_AT_ONCE_S = 0.5
 class Polled:
     """Records with the columns of ``SourceTask.read``, not streaming, and the source's position after them."""
 
-    records: DataFrame | Sequence[DataFrame]
+    records: DataFrame | list[DataFrame]
     """Several frames, such as those of tables with different columns, are written one after another, and are safe
     together. None of them: only the position advances."""
     offsets: Sequence[SourceOffset]
@@ -45,7 +45,7 @@ class Polled:
 
     @property
     def frames(self) -> Sequence[DataFrame]:
-        return self.records if isinstance(self.records, Sequence) else [self.records]
+        return self.records if isinstance(self.records, list) else [self.records]
 
 
 class PolledSourceTask(SourceTask):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 from barnabas.connect_spark.connectors.postgresql.pgoutput import messages as m
 
@@ -31,7 +32,7 @@ def _text(text: str) -> bytes:
     return text.encode() + b"\0"
 
 
-def _in_stream(message) -> bytes:
+def _in_stream(message: Any) -> bytes:
     return b"" if message.xid is None else _oid(message.xid)
 
 
@@ -92,7 +93,7 @@ def _stream_abort(message: m.StreamAbort) -> bytes:
     return b"A" + _oid(message.xid) + _oid(message.subtransaction_xid) + more
 
 
-def _prepared(letter: bytes, flags: bytes, message) -> bytes:
+def _prepared(letter: bytes, flags: bytes, message: Any) -> bytes:
     ends = [
         value
         for name in ("prepare_lsn", "commit_lsn", "end_lsn")

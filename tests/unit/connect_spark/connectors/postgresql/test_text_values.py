@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -53,7 +54,7 @@ def test_times_with_zones_are_text_in_utc() -> None:
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=5))
 def test_a_decimal_without_a_scale_has_its_own(number: Decimal) -> None:
-    found = tv.variable_decimal(f"{number:f}")
+    found: Any = tv.variable_decimal(f"{number:f}")
     unscaled = int.from_bytes(found["value"], "big", signed=True)
     assert Fraction(unscaled, 10 ** found["scale"]) == Fraction(number)
     assert found["scale"] == 5
@@ -61,7 +62,7 @@ def test_a_decimal_without_a_scale_has_its_own(number: Decimal) -> None:
 
 @given(st.integers(-(1 << 80), 1 << 80))
 def test_the_bytes_of_a_decimal_are_the_fewest(number: int) -> None:
-    found = tv.variable_decimal(str(number))["value"]
+    found: Any = tv.variable_decimal(str(number))["value"]
     assert int.from_bytes(found, "big", signed=True) == number
     assert len(found) == 1 or int.from_bytes(found[1:], "big", signed=True) != number
 
