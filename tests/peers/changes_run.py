@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from barnabas.connect_spark.connectors.postgresql.postgres_changes import Postgr
 from barnabas.connect_spark.queries.polled_source import Polled
 from tests.peers.postgresql_server import PostgresqlServer
 
-__all__ = ["ChangesRun", "Frame", "source_settings"]
+__all__ = ["ChangesRun", "Frame", "replay", "source_settings"]
 
 
 class Frame:
@@ -135,21 +135,25 @@ class ChangesRun:
             task.stop()
 
     def replayed(self, key: str = "id") -> dict[Any, dict[str, Any]]:
-        """Return the rows that a consumer has after all records. Fail for records that contradict each other."""
-        rows: dict[Any, dict[str, Any]] = {}
-        for record in self.records:
-            value = record["value"]
-            if value is None:
-                continue
-            if value["op"] == "t":
-                rows.clear()
-                continue
-            at = record["key"][key]
-            if value["op"] == "d":
-                assert at in rows, f"{at} was deleted, and did not exist"
-                del rows[at]
-            else:
-                assert value["op"] == "u" or at not in rows, f"{at} was created twice: {value}"
-                assert value["op"] != "u" or at in rows, f"{at} was changed, and did not exist"
-                rows[at] = value["after"]
-        return rows
+        return replay(self.records, key)
+
+
+def replay(records: Sequence[Mapping[str, Any]], key: str = "id") -> dict[Any, dict[str, Any]]:
+    """Return the rows that a consumer has after all records. Fail for records that contradict each other."""
+    rows: dict[Any, dict[str, Any]] = {}
+    for record in records:
+        value = record["value"]
+        if value is None:
+            continue
+        operation = value["op"]
+        if operation == "t":
+            rows.clear()
+            continue
+        at = record["key"][key]
+        is_new = operation in ("c", "r")
+        assert (at in rows) is not is_new, f"{at} was {'created twice' if is_new else 'changed, and did not exist'}"
+        if operation == "d":
+            del rows[at]
+        else:
+            rows[at] = value["after"]
+    return rows
