@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.connect.decide.tasks.transaction_requests import TransactionEnd
 from barnabas.connect.plugins.api import SourceOffset, TerminalError
 from tests.peers.changes_run import ChangesRun, source_settings
 from tests.peers.postgresql_server import PostgresqlServer, postgresql_programs, running_postgresql
@@ -391,6 +392,29 @@ def test_a_transaction_larger_than_a_batch_continues_in_its_middle(
     run.until_records(450)
     assert [record["key"]["id"] for record in run.records] == [*range(1, 451)]
     assert run.offsets['{"server": "wide"}'].offset["changes"] == 0
+
+
+def test_transactions_of_kafka_are_those_of_the_database(runs: list[ChangesRun], database: PostgresqlServer) -> None:
+    database.sql("CREATE TABLE whole (id INT PRIMARY KEY); INSERT INTO whole VALUES (0)")
+    run = started(
+        runs, database, "whole", r"public\.whole",
+        transaction_boundary="connector", max_batch_size="5", heartbeat_interval_ms="100000",
+    )  # fmt: skip
+    run.until_records(1)
+    requests: Any = run.start().context.transactions
+    assert requests.take() is TransactionEnd.COMMIT  # The table was read.
+    run.until_streaming()
+    safe, ends = confirmed(database, "whole"), []
+    database.sql("INSERT INTO whole VALUES (1)")
+    database.sql("INSERT INTO whole SELECT n FROM generate_series(2, 99) AS n")
+    while len(run.records) < 100:
+        if run.step():
+            ends.append(requests.take())
+            if ends[-1] is TransactionEnd.COMMIT:
+                safe = run.offsets['{"server": "whole"}'].offset["lsn"]
+        time.sleep(0.1)
+        assert confirmed(database, "whole") <= safe  # The server must keep what is in an open transaction.
+    assert ends[-2:] == [TransactionEnd.NONE, TransactionEnd.COMMIT]
 
 
 def test_a_truncate_between_two_runs_reads_the_table_again(runs: list[ChangesRun], database: PostgresqlServer) -> None:

@@ -58,7 +58,9 @@ class ChangesSession:
         is_published_anew = set_up_publication(self._catalogue, settings)
         slot, is_new = set_up_slot(self._catalogue, settings, stored)
         self._place = stored or Place(slot.confirmed_lsn)
-        """The place that is safe, or will be with the batch that was returned last."""
+        """The place after the batch that was returned last."""
+        self._safe_lsn = self._place.lsn
+        """What is safe when the next batch is asked for. An open transaction of Kafka is not."""
         self._is_stored = stored is not None
         self._stored_at_s = time.monotonic()
         self._awaited_xid = self._catalogue.next_xid() if is_published_anew and not is_new else 0
@@ -82,7 +84,7 @@ class ChangesSession:
         """Raise psycopg.Error, ConnectionError or TerminalError."""
         self._lag.look()
         if self._stream is not None:
-            self._stream.confirm(self._place.lsn)
+            self._stream.confirm(self._safe_lsn)
         if self._to_read or self._reading is not None:
             found = self._read_tables(spark)
             if found is not None or self._to_read:
@@ -149,6 +151,7 @@ class ChangesSession:
             self._reading = None
             log.info("task %s-%s has read all tables", self._context.connector, self._context.task)
             return None
+        self._end_transaction()
         if self._is_stored:
             return found
         return Polled(found.records, [self._place_offset(), *found.offsets], topics=found.topics)
@@ -167,9 +170,15 @@ class ChangesSession:
         self._place = place
         frames, topics = self._frames(spark, events)
         offsets = [self._place_offset(), *(self._progress_offset(name) for name in changed)]
-        if self._context.transactions is not None and self._stream.is_between_transactions:
-            self._context.transactions.commit_transaction()
+        if self._stream.is_between_transactions or self._context.transactions is None:
+            self._end_transaction()
         return Polled(frames, offsets, topics=topics)
+
+    def _end_transaction(self) -> None:
+        """Have the batch that is returned next committed, also with ``transaction.boundary=connector``."""
+        self._safe_lsn = self._place.lsn
+        if self._context.transactions is not None:
+            self._context.transactions.commit_transaction()
 
     def _begin_stream(self) -> bool:
         try:
