@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from psycopg import Connection, sql
 
 from barnabas.connect_spark.connectors.postgresql.debezium.column_types import PostgresType
 from barnabas.connect_spark.connectors.postgresql.debezium.events import Table
 from barnabas.connect_spark.connectors.postgresql.pgoutput.messages import Column, parse_lsn
-
-if TYPE_CHECKING:
-    from psycopg import Connection
 
 __all__ = ["Catalogue", "KeyColumn", "Publication", "SlotState", "SnapshotTable"]
 
@@ -97,8 +96,6 @@ class Catalogue:
 
     def publish(self, name: str, tables: Iterable[str] | None, *, adds: bool = False) -> None:
         """Create the publication, for all tables without ``tables``; or add tables to it."""
-        from psycopg import sql
-
         publication = sql.Identifier(name)
         if tables is None:
             self._connection.execute(sql.SQL("CREATE PUBLICATION {} FOR ALL TABLES").format(publication))

@@ -10,6 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from psycopg import Connection
+
 from barnabas.connect.plugins.api import SourceOffset, TaskContext, TerminalError
 from barnabas.connect_spark.connectors.postgresql.catalogue import Catalogue
 from barnabas.connect_spark.connectors.postgresql.change_stream import ChangeStream
@@ -36,7 +38,6 @@ from barnabas.connect_spark.connectors.postgresql.table_reading import TableRead
 from barnabas.connect_spark.queries.polled_source import Polled
 
 if TYPE_CHECKING:
-    from psycopg import Connection
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["ChangesSession"]

@@ -13,6 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from psycopg import Connection, sql
+from psycopg.sql import Composable
+
 from barnabas.connect_spark.connectors.postgresql.catalogue import Catalogue, KeyColumn, SnapshotTable
 from barnabas.connect_spark.connectors.postgresql.connection import DatabaseLogin, connect
 from barnabas.connect_spark.connectors.postgresql.debezium.column_types import Modes, PostgresType
@@ -24,8 +27,6 @@ from barnabas.connect_spark.connectors.postgresql.handover.visibility import Sna
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from psycopg import Connection
-    from psycopg.sql import Composable
 
 __all__ = ["Part", "PartReading", "SnapshotSession", "compared_keys", "read_part"]
 
@@ -67,8 +68,6 @@ class SnapshotSession:
 
     def __init__(self, login: DatabaseLogin, table: str) -> None:
         """Begin with a table, ``schema.name``. Waits while another transaction alters it."""
-        from psycopg import sql
-
         self._connection = connect(login)
         self.catalogue = Catalogue(self._connection)
         name = sql.Identifier(*table.split(".", 1))
@@ -104,8 +103,6 @@ class SnapshotSession:
         self._connection.close()
 
     def _end(self, table: SnapshotTable, after: Key | None, rows: int) -> Key | None:
-        from psycopg import sql
-
         keys = sql.SQL(", ").join(sql.Identifier(key.name) for key in table.keys)
         texts = sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(key.name)) for key in table.keys)
         query = sql.SQL("SELECT {} FROM {}{} ORDER BY {} LIMIT 1 OFFSET {}").format(
@@ -115,8 +112,6 @@ class SnapshotSession:
         return None if row is None else tuple([str(value) for value in row])
 
     def _pages(self, table: SnapshotTable) -> list[Part]:
-        from psycopg import sql
-
         query = sql.SQL("SELECT coalesce(pg_relation_size({}), 0) / 8192").format(sql.Literal(table.oid))
         row = self._connection.execute(query).fetchone()
         pages = int(row[0]) if row else 0
@@ -129,8 +124,6 @@ class SnapshotSession:
 
 def read_part(reading: PartReading, part: Part) -> Iterator[pa.RecordBatch]:
     """Read a part in the snapshot. Raise psycopg.Error or UnusableValue."""
-    from psycopg import sql
-
     plan = event_plan(reading.source.prefix, reading.table.table, reading.types, reading.modes)
     with connect(reading.login) as connection:
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -141,8 +134,6 @@ def read_part(reading: PartReading, part: Part) -> Iterator[pa.RecordBatch]:
 
 
 def _events(connection: Connection, reading: PartReading, part: Part) -> Iterator[Event]:
-    from psycopg import sql
-
     table = reading.table.table
     origin = Origin(reading.lsn, None, reading.at_us, is_snapshot=True)
     columns = sql.SQL(", ").join(sql.Identifier(column.name) for column in table.columns)
@@ -157,14 +148,10 @@ def _events(connection: Connection, reading: PartReading, part: Part) -> Iterato
 
 
 def _name(table: SnapshotTable) -> Composable:
-    from psycopg import sql
-
     return sql.Identifier(table.table.schema, table.table.name)
 
 
 def _where(table: SnapshotTable, part: Part) -> Composable:
-    from psycopg import sql
-
     conditions: list[Composable] = []
     if table.row_filter:
         conditions.append(sql.SQL(f"({table.row_filter})"))
@@ -180,8 +167,6 @@ def _where(table: SnapshotTable, part: Part) -> Composable:
 
 
 def _bound(keys: Sequence[KeyColumn], operator: str, values: Key) -> Composable:
-    from psycopg import sql
-
     names = sql.SQL(", ").join(sql.Identifier(key.name) for key in keys)
     bounds = sql.SQL(", ").join(
         sql.SQL("{}::{}").format(sql.Literal(value), _type(key)) for key, value in zip(keys, values, strict=True)
@@ -191,15 +176,11 @@ def _bound(keys: Sequence[KeyColumn], operator: str, values: Key) -> Composable:
 
 def _type(key: KeyColumn) -> Composable:
     """Return the type's name for a cast; the catalogue has quoted it."""
-    from psycopg import sql
-
     return sql.SQL(key.type_name)
 
 
 def compared_keys(connection: Connection, keys: Sequence[KeyColumn], until: Key, asked: Sequence[Key]) -> list[bool]:
     """Return which keys are after ``until`` in the order of the table. Raise psycopg.Error."""
-    from psycopg import sql
-
     columns = [sql.SQL("k{}").format(sql.SQL(str(at))) for at in range(len(keys))]
     given = [_typed(column, key) for column, key in zip(columns, keys, strict=True)]
     bounds = [_typed(sql.Literal(value), key) for value, key in zip(until, keys, strict=True)]
@@ -214,8 +195,6 @@ def compared_keys(connection: Connection, keys: Sequence[KeyColumn], until: Key,
 
 
 def _typed(value: Composable, key: KeyColumn) -> Composable:
-    from psycopg import sql
-
     typed = sql.SQL("{}::{}").format(value, _type(key))
     if key.collation is None:
         return typed

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pyspark.sql import types as t
+
 from barnabas.connect_spark.connectors.postgresql.debezium.envelope import EventPlan
 from barnabas.connect_spark.connectors.postgresql.debezium.events import Event
 from barnabas.connect_spark.connectors.postgresql.event_frames import EventSource, event_table
@@ -13,14 +15,11 @@ from barnabas.connect_spark.converters.spark_types import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 __all__ = ["event_frame", "frame_schema"]
 
 
-def frame_schema(plan: EventPlan) -> StructType:
-    from pyspark.sql import types as t
-
+def frame_schema(plan: EventPlan) -> t.StructType:
     schemas = {"key": plan.key, "value": plan.value}
     described = [
         t.StructField(name, spark_type(schema), metadata={CONNECT_SCHEMA: schema.to_json()})

@@ -7,6 +7,8 @@ from collections.abc import Iterator, MutableMapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from psycopg.errors import UndefinedTable
+
 from barnabas.connect.plugins.api import SourceOffset
 from barnabas.connect_spark.connectors.postgresql.catalogue import SnapshotTable
 from barnabas.connect_spark.connectors.postgresql.debezium.column_types import PostgresType
@@ -64,8 +66,6 @@ class TableReading:
             session.close()
 
     def _begun(self, name: str) -> tuple[SnapshotSession | None, SnapshotTable | None]:
-        from psycopg.errors import UndefinedTable
-
         if self._table is None:
             try:
                 self._session = SnapshotSession(self._settings.login, name)
