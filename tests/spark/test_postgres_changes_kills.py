@@ -81,7 +81,7 @@ class _Load(threading.Thread):
 
     def run(self) -> None:
         number = 0
-        while not self._stopping.wait(0.05):
+        while not self._stopping.wait(0.2):
             number += 1
             if self.is_paused:
                 continue
@@ -110,7 +110,7 @@ def test_killed_workers_and_a_killed_database_lose_and_double_nothing(
         "exactly.once.source.support": "enabled",
         "barnabas.trigger.interval.ms": "100",
     }
-    parts = {"snapshot_fetch_size": "200", "snapshot_max_threads": "2", "max_batch_size": "50"}
+    parts = {"snapshot_fetch_size": "200", "snapshot_max_threads": "2", "max_batch_size": "1000"}
     config = {**source_settings(database, "shop", r"public\.orders", **parts), **JSON}
     worker = BarnabasWorker(tmp_path / "worker", settings)
     load = _Load(database)

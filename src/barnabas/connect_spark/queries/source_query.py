@@ -142,7 +142,7 @@ class SourceProgram:
                 while polled is not None:
                     for frame_read in polled.frames:
                         _check(frame_read, is_streaming=False)
-                    self._deliver(polled.frames, gate, _ends_of(polled), polled.rows, polled.topics)
+                    self._deliver(polled.frames, gate, _ends_of(polled), polled.counts, polled.topics)
                     poller.done()
                     is_time = time.monotonic() - began_s >= _BATCH_S_MAX
                     polled = None if is_time else poller.take_next()
@@ -250,7 +250,7 @@ class SourceProgram:
         frames: Sequence[DataFrame],
         gate: BatchGate,
         ends: Callable[[], BatchPositions],
-        rows: int | None = None,
+        counts: Sequence[int | None] | None = None,
         topics: frozenset[str] | None = None,
     ) -> None:
         """Write a batch, and end the transactions that end in it. ``ends`` are the positions after it.
@@ -259,8 +259,8 @@ class SourceProgram:
         """
         if len(frames) != 1 or not has_positions(frames[0]):
             with self._delivery.batch():
-                for frame in frames:
-                    self._write(frame, rows if len(frames) == 1 else None, topics)
+                for frame, rows in zip(frames, counts or [None for _ in frames], strict=True):
+                    self._write(frame, rows, topics)
                 gate.ensure_unfenced()
                 self._finish(*ends(), self._requested_end())
             return

@@ -169,11 +169,12 @@ class ChangesSession:
         if not events and not (is_due and place != self._place):
             return None
         self._place = place
-        frames, topics = self._frames(spark, events)
+        groups = _by_table(events)
+        frames, topics = self._frames(spark, groups)
         offsets = [self._place_offset(), *(self._progress_offset(name) for name in changed)]
         if self._stream.is_between_transactions or self._context.transactions is None:
             self._end_transaction()
-        return Polled(frames, offsets, topics=topics)
+        return Polled(frames, offsets, [len(group) for group in groups], topics)
 
     def _end_transaction(self) -> None:
         """Have the batch that is returned next committed, also with ``transaction.boundary=connector``."""
@@ -226,15 +227,13 @@ class ChangesSession:
         ordered = [tuple([key[at] for at in places]) for key in asked]
         return compared_keys(self._connection, found.keys, until, ordered)
 
-    def _frames(self, spark: SparkSession, events: Sequence[Event]) -> tuple[list[DataFrame], frozenset[str]]:
+    def _frames(self, spark: SparkSession, groups: Sequence[list[Event]]) -> tuple[list[DataFrame], frozenset[str]]:
         """Return a frame for each table, and the topics."""
         settings, types = self._settings, {} if self._stream is None else self._stream.types
         source = EventSource(settings.prefix, settings.login.database)
-        groups = [
-            (group, event_plan(settings.prefix, group[0].table, types, settings.modes)) for group in _by_table(events)
-        ]
-        frames = [event_frame(spark, group, plan, source) for group, plan in groups]
-        return frames, frozenset(plan.topic for _, plan in groups)
+        planned = [(group, event_plan(settings.prefix, group[0].table, types, settings.modes)) for group in groups]
+        frames = [event_frame(spark, group, plan, source) for group, plan in planned]
+        return frames, frozenset(plan.topic for _, plan in planned)
 
 
 def _by_table(events: Sequence[Event]) -> list[list[Event]]:
