@@ -17,7 +17,7 @@ NODE = ("barnabas.cli.main", "barnabas.cli.node", "barnabas.server.node")
 
 OPTIONAL = frozenset(
     {"confluent_kafka", "google", "grpc", "httpx", "jinja2", "matplotlib", "pandas", "py4j", "pyarrow", "pyspark"}
-    | {"fastavro", "jsonschema", "referencing", "starlette", "uvicorn", "uvloop"}
+    | {"fastavro", "jsonschema", "psycopg", "referencing", "starlette", "uvicorn", "uvloop"}
 )
 """Libraries of the extras in ``pyproject.toml``, which a user may lack."""
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,16 @@ def postgresql_programs() -> Path | None:
     return next((folder for folder in found if (folder / "initdb").exists() and (folder / "postgres").exists()), None)
 
 
-@dataclass(frozen=True)
+@dataclass
 class PostgresqlServer:
     programs: Path
     folder: Path
     port: int
     user: str = "barnabas"
     password: str = "barnabas-password"
+    settings_of_server: Sequence[str] = ()
+    """Such as ``wal_level=logical``."""
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
     def url(self) -> str:
@@ -47,6 +51,29 @@ class PostgresqlServer:
             "connection.user": self.user,
             "connection.password": self.password,
         }
+
+    def start(self) -> None:
+        """Start the server in a process group of its own, and wait until it accepts connections."""
+        command = [str(self.programs / "postgres"), "-D", str(self.folder / "data"), "-p", str(self.port)]
+        command += ["-h", "127.0.0.1", "-k", str(self.folder), "-c", "fsync=off", "-c", "shared_buffers=16MB"]
+        command += ["-c", "max_connections=20", *(word for text in self.settings_of_server for word in ("-c", text))]
+        log = self.folder / "log"
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(
+                command, stdout=output, stderr=output, cwd=self.folder, start_new_session=True, **_as(_unprivileged())
+            )
+        _wait_until_ready(self, self.process, log)
+
+    def kill(self) -> None:
+        """Kill the server and all processes of its connections."""
+        if self.process is not None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(30)
+
+    def stop(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)  # Fast shutdown: clients are disconnected.
+            self.process.wait(30)
 
     def sql(self, statements: str) -> list[list[str]]:
         """Return rows as psql prints them, unaligned."""
@@ -69,11 +96,11 @@ class PostgresqlServer:
 
 
 @contextmanager
-def running_postgresql(programs: Path) -> Iterator[PostgresqlServer]:
+def running_postgresql(programs: Path, settings: Sequence[str] = ()) -> Iterator[PostgresqlServer]:
     folder = Path(tempfile.mkdtemp(prefix="barnabas-postgresql-"))
     account = _unprivileged()
     try:
-        server = PostgresqlServer(programs, folder, _free_port())
+        server = PostgresqlServer(programs, folder, _free_port(), settings_of_server=settings)
         secret = folder / "password"
         secret.write_text(server.password)
         if account is not None:
@@ -83,16 +110,11 @@ def running_postgresql(programs: Path) -> Iterator[PostgresqlServer]:
         initialize = [str(programs / "initdb"), "-D", str(data), "-U", server.user, "-A", "scram-sha-256"]
         initialize += ["--pwfile", str(secret), "-E", "UTF8", "--locale", "C", "--no-sync"]
         subprocess.run(initialize, check=True, capture_output=True, timeout=120, cwd=folder, **_as(account))
-        command = [str(programs / "postgres"), "-D", str(data), "-p", str(server.port), "-h", "127.0.0.1"]
-        command += ["-k", str(folder), "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "max_connections=20"]
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **_as(account))
         try:
-            _wait_until_ready(server, process, folder / "log")
+            server.start()
             yield server
         finally:
-            process.send_signal(2)  # Fast shutdown: clients are disconnected.
-            process.wait(30)
+            server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -211,6 +211,7 @@ class SparkTaskRuntime:
             spec.empty_scratch(),
             start.transactional_id is not None,
             _transaction_requests(start),
+            figures,
         )
         path = self._record_path(start.connector_config, self._worker_config)
         task_class = connector.task_class

@@ -30,6 +30,7 @@ _FILES = frozenset({"file", "path", "config", "directory", "snapshot", "data"})
 _OTHERS: Mapping[str, tuple[str, ...]] = {
     "node": ("--override", "--ready-file", "--ready-fd", "--help"),
     "worker": ("--override", "--help"),
+    "registry": ("--override", "--help"),
     "shell": (
         "--directory", "--snapshot", "--bootstrap-controller", "--command-config", "--at-offset", "--at-time",
         "--show-secrets", "--help",

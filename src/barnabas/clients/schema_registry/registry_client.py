@@ -125,11 +125,6 @@ class SchemaRegistry:
         self._by_text: BoundedCache[tuple[str, str, bool], RegisteredSchema] = BoundedCache(access.cache_size)
         self._latest: BoundedCache[str, tuple[float, RegisteredSchema]] = BoundedCache(access.cache_size)
 
-    @property
-    def shown_urls(self) -> str:
-        """The URLs without passwords."""
-        return ", ".join(map(shown_url, self._urls))
-
     def schema(self, schema_id: int) -> RegisteredSchema:
         """Return a schema by its id, a Protobuf one serialized. Raise SchemaError."""
         known = self._by_id.get(schema_id)

@@ -92,6 +92,7 @@ class TaskFigures:
         self._last: BatchTotals | None = None
         self._failures = self._skipped = self._retries = self._logged = 0
         self._dead_letters = self._failed_dead_letters = self._last_error_ms = 0
+        self._reported: dict[str, Metric] = {}
 
     # ---- written by the task
 
@@ -177,6 +178,11 @@ class TaskFigures:
             self._dead_letters += records
             self._failed_dead_letters += 0 if succeeded else records
 
+    def has_reported(self, name: str, description: str, value: float) -> None:
+        """Note a figure of the connector's own."""
+        with self._lock:
+            self._reported[name] = (f"{_TASK}_{name}", description, value)
+
     # ---- read from any thread
 
     @property
@@ -187,7 +193,7 @@ class TaskFigures:
     def metrics(self) -> list[Metric]:
         now_ms = self._monotonic_ms()
         with self._lock:
-            rows = [*self._of_task(now_ms), *self._of_errors()]
+            rows = [*self._of_task(now_ms), *self._of_errors(), *self._reported.values()]
             if self._kind is TaskKind.SINK:
                 rows += self._of_sink()
             elif self._kind is TaskKind.SOURCE:

@@ -183,6 +183,9 @@ class TaskContext(Protocol):
     def is_exactly_once(self) -> bool:
         """Return whether records and positions are written in one transaction (KIP-618). For sources."""
 
+    def report(self, name: str, description: str, value: float) -> None:
+        """Show a figure of the task among its metrics, under ``name`` (snake case). A later value replaces it."""
+
     @property
     def transactions(self) -> TransactionContext | None:
         """Return where the task ends its transactions; None without ``transaction.boundary=connector``. For sources."""

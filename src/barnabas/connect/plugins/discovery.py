@@ -70,6 +70,7 @@ OWN_CONNECTORS = (
     "barnabas.connect_spark.connectors.iceberg.topic_to_iceberg:TopicToIceberg",
     "barnabas.connect_spark.connectors.files.topic_to_files:TopicToFiles",
     "barnabas.connect_spark.connectors.topic_to_topic:TopicToTopic",
+    "barnabas.connect_spark.connectors.postgresql.postgres_changes:PostgresChanges",
 )
 
 _MOCKS = "barnabas.connect.plugins.mock_connectors:"

@@ -110,6 +110,10 @@ class _TaskContext:
     folder: Path | None = None
     is_exactly_once: bool = False
     transactions: TransactionRequests | None = None
+    reported: dict[str, float] = field(default_factory=dict)
+
+    def report(self, name: str, description: str, value: float) -> None:
+        self.reported[name] = value
 
     @property
     def scratch(self) -> Path:

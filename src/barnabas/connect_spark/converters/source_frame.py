@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from typing_extensions import TypeIs
 
-__all__ = ["source_batch"]
+__all__ = ["CONNECT_SCHEMA", "source_batch"]
+
+CONNECT_SCHEMA = "connect.schema"
+"""Metadata of the columns ``key`` and ``value``: a schema of Connect, in the form of JsonConverter's envelope. It gives
+names and parameters to types that Spark's types can't name. Without it the schema follows from Spark's type."""
 
 _REQUIRED = ("topic", "value")
 _PLACES = {"topic": "string", "partition": "int", "timestamp": "timestamp"}
@@ -28,9 +32,10 @@ def source_batch(frame: DataFrame) -> RecordBatch:
     """Return the batch. Raise DataException."""
     _check_columns(frame.columns)
     types = {field.name: field.dataType for field in frame.schema.fields}
+    described = {field.name: field.metadata.get(CONNECT_SCHEMA) for field in frame.schema.fields}
     places = {name: _place(name, types.get(name), kind) for name, kind in _PLACES.items()}
-    key, key_schema = _datum("key", types.get("key"))
-    value, value_schema = _datum("value", types["value"])
+    key, key_schema = _datum("key", types.get("key"), described.get("key"))
+    value, value_schema = _datum("value", types["value"], described["value"])
     return RecordBatch(
         frame.select(
             places["topic"].alias("topic"),
@@ -84,11 +89,11 @@ def _place(name: str, found: t.DataType | None, wanted: str) -> Column:
     return F.col(name).cast(wanted)
 
 
-def _datum(name: str, found: t.DataType | None) -> tuple[Column, ConnectSchema | None]:
+def _datum(name: str, found: t.DataType | None, described: object = None) -> tuple[Column, ConnectSchema | None]:
     if _is_absent(found):
         return F.lit(None).cast("variant"), None
     try:
-        schema = connect_schema(found)
+        schema = connect_schema(found) if described is None else ConnectSchema.from_json(described)
     except DataException as error:
         raise DataException(f"the column {name} of the source: {error}") from None
     return F.col(name).cast(spark_type(schema)), schema

@@ -98,7 +98,7 @@ class PolledBatches:
         task: PolledSourceTask,
         spark: SparkSession,
         gate: BatchGate,
-        deliver: Callable[[DataFrame, Sequence[SourceOffset]], None],
+        deliver: Callable[[Sequence[DataFrame], Sequence[SourceOffset]], None],
         note: Callable[[int, int], None],
     ) -> None:
         """``deliver`` writes records and then their offsets."""
@@ -118,14 +118,16 @@ class PolledBatches:
             found = self._task.poll(self._spark)
             if found is None:
                 return
-            frame, rows = _counted(found.records)
-            self.frame = frame
-            self._deliver(frame, found.offsets)
+            counted = [_counted(records) for records in found.frames]
+            frames = [frame for frame, _ in counted]
+            self.frame = frames[-1] if frames else self.frame
+            self._deliver(frames, found.offsets)
             took_ms = int((time.monotonic() - began) * 1000)
-            self.last = {"batchId": self._batches, "numInputRows": rows()}
+            count = sum(rows() for _, rows in counted)
+            self.last = {"batchId": self._batches, "numInputRows": count}
             self.last["durationMs"] = {"triggerExecution": took_ms}
             self._batches += 1
-            self._note(rows(), took_ms)
+            self._note(count, took_ms)
 
 
 def _counted(records: DataFrame) -> tuple[DataFrame, Callable[[], int]]:

@@ -34,12 +34,25 @@ _FOUND_AT_ONCE_S = 0.5
 class Polled:
     """Records with the columns of ``SourceTask.read``, not streaming, and the source's position after them."""
 
-    records: DataFrame
+    records: DataFrame | list[DataFrame]
+    """Several frames, such as those of tables with different columns, are written one after another, and are safe
+    together. None of them: only the position advances."""
     offsets: Sequence[SourceOffset]
-    rows: int | None = None
-    """The number of records, if known."""
+    rows: int | list[int] | None = None
+    """The number of records, if known; of several frames a list."""
     topics: frozenset[str] | None = None
     """The topics of the records, if known."""
+
+    @property
+    def frames(self) -> Sequence[DataFrame]:
+        return self.records if isinstance(self.records, list) else [self.records]
+
+    @property
+    def counts(self) -> Sequence[int | None]:
+        """The number of records of each frame; None if it is unknown."""
+        if isinstance(self.rows, list):
+            return self.rows
+        return [self.rows] if len(self.frames) == 1 else [None for _ in self.frames]
 
 
 class PolledSourceTask(SourceTask):

@@ -140,8 +140,9 @@ class SourceProgram:
                 began_s = time.monotonic()
                 polled = poller.take()
                 while polled is not None:
-                    _check(polled.records, is_streaming=False)
-                    self._deliver(polled.records, gate, _ends_of(polled), polled.rows, polled.topics)
+                    for frame_read in polled.frames:
+                        _check(frame_read, is_streaming=False)
+                    self._deliver(polled.frames, gate, _ends_of(polled), polled.counts, polled.topics)
                     poller.done()
                     is_time = time.monotonic() - began_s >= _BATCH_S_MAX
                     polled = None if is_time else poller.take_next()
@@ -153,7 +154,7 @@ class SourceProgram:
         _check(records, is_streaming=True)
 
         def process(frame: DataFrame, number: int, handle: BatchEnds) -> None:
-            self._deliver(frame, gate, lambda: self._ends(handle, number))
+            self._deliver([frame], gate, lambda: self._ends(handle, number))
 
         return self._query(records, process, gate)
 
@@ -161,10 +162,11 @@ class SourceProgram:
         if not isinstance(self._task, PolledSourceTask):
             return self._follow(spark, gate)
 
-        def deliver(records: DataFrame, offsets: Sequence[SourceOffset]) -> None:
-            _check(records, is_streaming=False)
-            _refuse_positions(records)
-            self._deliver(records, gate, lambda: (_pairs(offsets), None))
+        def deliver(frames: Sequence[DataFrame], offsets: Sequence[SourceOffset]) -> None:
+            for records in frames:
+                _check(records, is_streaming=False)
+                _refuse_positions(records)
+            self._deliver(frames, gate, lambda: (_pairs(offsets), None))
 
         batches = PolledBatches(self._task, spark, gate, deliver, lambda rows, took_ms: None)
         interval_s = self._settings.trigger_interval_ms / 1000
@@ -245,20 +247,24 @@ class SourceProgram:
 
     def _deliver(
         self,
-        batch: DataFrame,
+        frames: Sequence[DataFrame],
         gate: BatchGate,
         ends: Callable[[], BatchPositions],
-        rows: int | None = None,
+        counts: Sequence[int | None] | None = None,
         topics: frozenset[str] | None = None,
     ) -> None:
-        """Write a batch, and end the transactions that end in it. ``ends`` are the positions after it."""
-        if not has_positions(batch):
+        """Write a batch, and end the transactions that end in it. ``ends`` are the positions after it.
+
+        Only a frame that is alone may have positions of its own.
+        """
+        if len(frames) != 1 or not has_positions(frames[0]):
             with self._delivery.batch():
-                self._write(batch, rows, topics)
+                for frame, rows in zip(frames, counts or [None for _ in frames], strict=True):
+                    self._write(frame, rows, topics)
                 gate.ensure_unfenced()
                 self._finish(*ends(), self._requested_end())
             return
-        with parts_of(batch, has_boundaries=self._requests is not None) as parts:
+        with parts_of(frames[0], has_boundaries=self._requests is not None) as parts:
             for part in parts:
                 with self._delivery.batch():
                     self._write(part.records)

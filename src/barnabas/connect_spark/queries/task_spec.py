@@ -86,6 +86,10 @@ class WorkerTaskContext:
     scratch: Path
     is_exactly_once: bool = False
     transactions: TransactionRequests | None = None
+    figures: TaskFigures = field(default_factory=new_figures)
+
+    def report(self, name: str, description: str, value: float) -> None:
+        self.figures.has_reported(name, description, value)
 
     def source_offset(self, partition: Mapping[str, object]) -> Mapping[str, object] | None:
         return self.read_offset(partition)

@@ -120,6 +120,14 @@ def test_a_source_without_transactions_has_no_sizes_of_them() -> None:
     assert sizes(measured) == [None, None, None]
 
 
+def test_a_figure_of_the_connector_is_shown_with_its_last_value() -> None:
+    figures = TaskFigures(monotonic_ms=lambda: 0, epoch_ms=lambda: 0)
+    figures.has_reported("slot_lag_bytes", "Log that is kept.", 1)
+    figures.has_reported("slot_lag_bytes", "Log that is kept.", 2)
+    found = [metric for metric in figures.metrics() if "slot" in metric[0]]
+    assert found == [("kafka_connect_connector_task_metrics_slot_lag_bytes", "Log that is kept.", 2)]
+
+
 def test_bad_records_and_their_handling_are_counted() -> None:
     measured, _ = figures()
     measured.has_failed(0, skipped=True)

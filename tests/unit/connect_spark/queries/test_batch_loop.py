@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -117,6 +117,21 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("counted")
+def test_several_frames_are_delivered_together_and_none_advances_the_position() -> None:
+    done: list[Any] = []
+    found = [Polled(cast(Any, ["a", "b"]), []), Polled([], []), None]
+    steps = PolledBatches(
+        SimpleNamespace(poll=lambda spark: found.pop(0)),  # type: ignore[arg-type]
+        SimpleNamespace(),  # type: ignore[arg-type]
+        BatchGate(),
+        lambda frames, offsets: done.append(frames),
+        lambda rows, _: done.append(rows),
+    )
+    steps.step()
+    assert done == [["a", "b"], 14, [], 0]
+
+
+@pytest.mark.usefixtures("counted")
 def test_data_is_delivered_with_its_position_until_none_is_left() -> None:
     done: list[Any] = []
     steps = PolledBatches(
@@ -127,7 +142,7 @@ def test_data_is_delivered_with_its_position_until_none_is_left() -> None:
         lambda rows, _: done.append(rows),
     )
     steps.step()
-    assert done == [("a", "a"), 7, ("b", "b"), 7]
+    assert done == [(["a"], "a"), 7, (["b"], "b"), 7]
     assert steps.last is not None
     assert steps.last["batchId"] == 1
 

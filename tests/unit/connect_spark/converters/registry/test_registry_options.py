@@ -40,7 +40,6 @@ def test_defaults_are_confluents() -> None:
     options = made().options
     assert (options.is_key, options.registers, options.uses_latest, options.is_strict) == (False, True, False, True)
     assert options.strategy is SubjectNameStrategy.TOPIC
-    assert made().registry.shown_urls == "http://a:8081, http://b:8081"
 
 
 def test_a_keys_converter_has_the_keys_strategy() -> None:
