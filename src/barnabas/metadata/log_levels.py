@@ -57,7 +57,7 @@ def alter_log_levels(operations: Sequence[ConfigOperation], *, who: Principal, v
         logger = logging.getLogger(None if name == ROOT else name)
         logger.setLevel(LEVELS[operation.value or ""] if operation.op == OpType.SET else logging.NOTSET)
     if operations:
-        levels = ", ".join(_told(operation, known) for operation in operations)
+        levels = ", ".join(_described(operation, known) for operation in operations)
         log.warning("%s changed log levels: %s", who, levels)
 
 
@@ -66,7 +66,7 @@ def _logger_name(name: str, known: set[str]) -> str:
     return name if name in known and name not in LOGGER_ALIASES else logger_for(name) or name
 
 
-def _told(operation: ConfigOperation, known: set[str]) -> str:
+def _described(operation: ConfigOperation, known: set[str]) -> str:
     level = operation.value if operation.op == OpType.SET else ""
     name = _logger_name(operation.name, known)
     return f"{operation.name}={level}" + (f" ({name})" if name != operation.name else "")

@@ -25,7 +25,7 @@ async def daemon_call(call: Callable[[], T]) -> T:
         if not outcome.done():
             set_outcome()
 
-    def tell(set_outcome: Callable[[], None]) -> None:
+    def report(set_outcome: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # The loop is closed, so nothing waits.
             loop.call_soon_threadsafe(settle, set_outcome)
 
@@ -34,9 +34,9 @@ async def daemon_call(call: Callable[[], T]) -> T:
             result = call()
         except BaseException as error:
             failure = error
-            tell(lambda: outcome.set_exception(failure))
+            report(lambda: outcome.set_exception(failure))
         else:
-            tell(lambda: outcome.set_result(result))
+            report(lambda: outcome.set_result(result))
 
     threading.Thread(target=run, daemon=True).start()
     return await outcome

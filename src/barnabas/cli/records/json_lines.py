@@ -123,7 +123,7 @@ def parse_line(
     try:
         found = _DECODER.decode(line)
     except msgspec.DecodeError as error:
-        raise InputError(_told(str(error))) from error
+        raise InputError(_explained(str(error))) from error
     value, key = found.value, found.key
     if value is UNSET and found.value_base64 is UNSET:
         raise InputError("it has neither value nor value_base64; write null for a tombstone")
@@ -144,7 +144,7 @@ def parse_line(
     return partition, StreamRecord(timestamp_of(timestamp), key_bytes, value_bytes, headers)
 
 
-def _told(message: str) -> str:
+def _explained(message: str) -> str:
     if "unknown field" in message:
         return f"{message}; a record has topic, partition, offset, timestamp, key, value, headers"
     return message

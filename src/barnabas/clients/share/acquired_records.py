@@ -51,7 +51,7 @@ class AcquiredRecords:
 
 
 def read_acquired(partition: TopicPartition, response: PartitionData, *, check_crcs: bool = True) -> AcquiredRecords:
-    """Return the acquired records of a partition. Raise RemoteProtocolError if the batches can't be told apart."""
+    """Return the acquired records of a partition. Raise RemoteProtocolError if the batches can't be distinguished."""
     counts = {
         offset: acquired.delivery_count
         for acquired in response.acquired_records

@@ -195,17 +195,17 @@ class _Exchange:
             forget_frames(error)
             answer = error_answer(error)
         except Exception as error:
-            self._log.failed(self._told)
+            self._log.failed(self._logged_request)
             text = f"The worker failed to handle the request ({type(error).__name__}); see its log."
             answer = error_answer(ConnectError(text))
         if isinstance(answer, Response):
             spent_ms, status = (perf_counter() - begun) * 1000, answer.status_code
             is_refusal = is_path_refused or (status >= 400 and status != 404)
-            self._log.answered(self._told, Outcome(status, spent_ms, error_message(answer), is_refusal))
+            self._log.answered(self._logged_request, Outcome(status, spent_ms, error_message(answer), is_refusal))
         return answer
 
     @property
-    def _told(self) -> AnsweredRequest:
+    def _logged_request(self) -> AnsweredRequest:
         host, port = self._scope.get("client") or ("", 0)
         return AnsweredRequest(self._method, self._path, host, port, self._is_known, self._user_name)
 

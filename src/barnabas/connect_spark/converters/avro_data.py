@@ -91,5 +91,5 @@ def require_avro(spark: SparkSession) -> None:
 def _reason(error: Exception) -> str:
     """Return the last line that is not one of a stack trace."""
     lines = [line.strip() for line in str(error).splitlines()]
-    told = [line for line in lines if line and not line.startswith(("at ", "...", "JVM stacktrace"))]
-    return told[-1][:300] if told else type(error).__name__
+    causes = [line for line in lines if line and not line.startswith(("at ", "...", "JVM stacktrace"))]
+    return causes[-1][:300] if causes else type(error).__name__

@@ -27,7 +27,7 @@ class TimerKind(Enum):
     SESSION = "session"
     REBALANCE = "rebalance"
     JOIN = "join"
-    """A member of the classic protocol that was told to rebalance must join again."""
+    """A member of the classic protocol that was requested to rebalance must join again."""
     SYNC = "sync"
     """A member of the classic protocol that has joined must fetch its assignment."""
     INITIAL_REBALANCE = "initial rebalance"

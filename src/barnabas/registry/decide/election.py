@@ -1,8 +1,8 @@
 """The election of the leader, by the group protocol of Confluent's registry: protocol type ``sr``, JSON in its fields.
 
-Every member tells its URL and whether it may lead. The leader of the group, as the coordinator names it, chooses the
-registry's leader: the eligible member with the smallest id. Members with equal URLs can't be told apart, so the result
-is an error for all. Nodes of barnabas and of Confluent can be in one group.
+Every member sends its URL and says whether it may lead. The leader of the group, as the coordinator names it, chooses
+the registry's leader: the eligible member with the smallest id. Members with equal URLs can't be distinguished, so the
+result is an error for all. Nodes of barnabas and of Confluent can be in one group.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ class RegistryApplication:
             # A subject or schema that does not exist is an answer, not a refusal.
             is_refusal = status >= 400 and status != 404
             outcome = Outcome(status, (perf_counter() - begun) * 1000, error_message(answer), is_refusal)
-            self._log.answered(exchange.told, outcome)
+            self._log.answered(exchange.logged_request, outcome)
             await answer(scope, body.receive, send)
         finally:
             body.release()
@@ -128,7 +128,7 @@ class RegistryApplication:
         except ConnectError as error:
             return _error(error.http_status, error.http_status, str(error))
         except Exception as error:
-            self._log.failed(exchange.told)
+            self._log.failed(exchange.logged_request)
             return _error(500, 500, f"The registry failed to handle the request ({type(error).__name__}); see its log.")
 
 
@@ -158,7 +158,7 @@ class _Exchange:
         self._query = scope["query_string"].decode("ascii", "replace")
 
     @property
-    def told(self) -> AnsweredRequest:
+    def logged_request(self) -> AnsweredRequest:
         host, port = self._scope.get("client") or ("", 0)
         return AnsweredRequest(self._method, self._path, host, port, self._is_known, self._user_name)
 

@@ -350,7 +350,7 @@ class GroupChanges:
         self.timers.schedule(group_id, member_id, TimerKind.SESSION, now_ms + timeout_ms, self._end_session)
 
     def start_join_timeout(self, group_id: str, member: ConsumerGroupMember, now_ms: int) -> None:
-        """Let a member of the classic protocol that was told to join again be removed if it does not."""
+        """Let a member of the classic protocol that was requested to join again be removed if it does not."""
         if not self.timers.is_scheduled(group_id, member.member_id, TimerKind.JOIN):
             deadline_ms = now_ms + member.rebalance_timeout_ms
             reason = "it did not join within its rebalance timeout"

@@ -99,7 +99,7 @@ class GroupChanges:
     ) -> StreamsTopology:
         """Return the topology of the group; that of its first member becomes it.
 
-        A member with an older topology is told so by a status. Kafka 4.3 refuses a newer one.
+        A member with an older topology learns it from a status. Kafka 4.3 refuses a newer one.
         """
         known = group.topology
         if sent is None:
