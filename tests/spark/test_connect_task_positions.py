@@ -179,7 +179,9 @@ def test_tasks_of_different_speeds_resume_and_positions_are_shown_and_settable(
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize(("connector", "repeats"), [(Shares, True), (NamedParts, False)])
+@pytest.mark.parametrize(
+    ("connector", "repeats"), [pytest.param(Shares, True, marks=pytest.mark.long), (NamedParts, False)]
+)
 def test_a_changed_number_of_tasks_skips_no_row(
     spark: SparkSession, node: Node, tmp_path: Path, connector: type[SourceConnector], repeats: bool
 ) -> None:
