@@ -63,7 +63,7 @@ class Worker:
 
 
 @pytest.fixture
-async def worker() -> AsyncIterator[Worker]:
+async def worker(browser: Chromium) -> AsyncIterator[Worker]:
     settings = RestSettings.read({"listeners": "http://127.0.0.1:0"})
     server = RestServer(settings, clock=_Clock(), random_bytes=os.urandom)
     await server.start()
@@ -74,6 +74,7 @@ async def worker() -> AsyncIterator[Worker]:
     client = server.client(herder.session)
     server.open(herder, client, herder.plugins, kafka_cluster_id="c1", version="1", commit="c")
     yield Worker(server, herder)
+    await asyncio.to_thread(browser.open, "about:blank")  # No page looks for a stopped worker in the next test.
     await server.stop()
 
 

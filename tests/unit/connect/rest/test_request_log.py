@@ -15,7 +15,7 @@ from tests.unit.connect.rest.test_hostile_requests import Upload, send, workers_
 
 @pytest.fixture(autouse=True)
 def _everything(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG, "barnabas")
+    caplog.set_level(logging.DEBUG, "barnabas.connect.rest.application")
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
