@@ -70,7 +70,7 @@ def test_a_session_without_avro_fails_the_task_and_names_the_setting() -> None:
     jvm = SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(spark=SimpleNamespace(
         sql=SimpleNamespace(avro=SimpleNamespace(functions=functions))
     ))))  # fmt: skip
-    session: Any = SimpleNamespace(sparkContext=SimpleNamespace(_jvm=jvm))
+    session: Any = SimpleNamespace(_jvm=jvm)
     with pytest.raises(TerminalError, match=r"barnabas\.connect\.spark\.avro=true"):
         require_avro(session)
 

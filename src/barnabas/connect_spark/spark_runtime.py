@@ -84,6 +84,7 @@ class SparkTaskRuntime:
         self._worker_config = worker_config
         self._offsets = offsets
         self._connector_class = connector_class
+        self._record_plugins = record_plugins
         self._record_path = record_path or partial(ConverterPath, plugins=record_plugins)
         self._sessions = sessions or self._make_sessions(dict(client_properties or {}))
         self._stop_timeout_s = int(worker_config.get("task.shutdown.graceful.timeout.ms", "5000")) / 1000
@@ -161,7 +162,7 @@ class SparkTaskRuntime:
         from barnabas.connect_spark.start_checks import start_problems
 
         connector = self._connector_class(connector_config)
-        return start_problems(connector, connector_config, self._worker_config, self.settings)
+        return start_problems(connector, connector_config, self._worker_config, self.settings, self._record_plugins)
 
     # ---- MeasuredTasks
 

@@ -9,29 +9,44 @@ servers are not contacted: they may exist on another worker, or later.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pyspark import SparkContext
 from pyspark.sql.types import DataType, StructType
 
 from barnabas.clients.client_config import client_config
 from barnabas.clients.errors import InvalidClientConfig
-from barnabas.connect.plugins.api import Connector, SinkConnector, SourceTask
+from barnabas.connect.plugins.api import Connector, SinkConnector, SourceTask, TerminalError
+from barnabas.connect.plugins.record_plugins import RecordPlugin
 from barnabas.connect.settings.plugin_config_def import ConfigException
 from barnabas.connect_spark.connectors.delta.topic_to_delta import TopicToDelta
 from barnabas.connect_spark.connectors.files.files_to_topic import FilesToTopic
 from barnabas.connect_spark.connectors.files.topic_to_files import TopicToFiles
+from barnabas.connect_spark.connectors.iceberg.topic_to_iceberg import TopicToIceberg
 from barnabas.connect_spark.connectors.jdbc.jdbc_settings import STAGING_DIRECTORY, URL
 from barnabas.connect_spark.connectors.jdbc.jdbc_sink import JdbcSink
 from barnabas.connect_spark.connectors.jdbc.jdbc_source import JdbcSource
+from barnabas.connect_spark.connectors.postgresql.connection import require_psycopg
+from barnabas.connect_spark.connectors.postgresql.postgres_changes import PostgresChanges
 from barnabas.connect_spark.converters.avro_converter import AvroConverter
 from barnabas.connect_spark.converters.record_converter import RecordConverter
+from barnabas.connect_spark.converters.registry.avro_converter import ConfluentAvroConverter
 from barnabas.connect_spark.positions.group_positions import check_reset
 from barnabas.connect_spark.queries.connector_topics import TopicRules
 from barnabas.connect_spark.queries.error_policy import ErrorPolicy
 from barnabas.connect_spark.queries.followed_query import unfollowable
 from barnabas.connect_spark.queries.kafka_settings import admin_settings, consumer_settings, producer_settings
 from barnabas.connect_spark.queries.polled_source import PolledSourceTask
+from barnabas.connect_spark.sessions.object_stores import is_object_store
+from barnabas.connect_spark.sessions.spark_packages import (
+    AVRO,
+    DELTA,
+    ICEBERG,
+    OWN_SPARK,
+    S3,
+    SparkPackage,
+    package_problem,
+)
 from barnabas.connect_spark.sessions.spark_settings import QuerySettings, SparkSettings
 from barnabas.connect_spark.transforms.transform_chain import TransformChain
 
@@ -42,22 +57,32 @@ _REPLICATION = "errors.deadletterqueue.topic.replication.factor"
 _RESET = "consumer.override.auto.offset.reset"
 _SCHEMA_OF_JSON = ".barnabas.schema"
 _SIDES = ("key.converter", "value.converter", "header.converter")
-_OWN_SPARK = "a worker with barnabas.connect.spark.master=local[*] or spark://host:port"
+_PACKAGES: Mapping[type[Connector], SparkPackage] = {TopicToDelta: DELTA, TopicToIceberg: ICEBERG}
+_AVRO_CONVERTERS = frozenset({AvroConverter.java_class, "AvroConverter", ConfluentAvroConverter.java_class})
+_PLACES: Mapping[type[Connector], str] = {TopicToFiles: "directory", TopicToIceberg: "catalog.warehouse"}
+"""The settings that may be URLs of an object store."""
 
 Problems = dict[str, list[str]]
 
 
 def start_problems(
-    connector: type[Connector], config: Mapping[str, str], worker: Mapping[str, str], spark: SparkSettings
+    connector: type[Connector],
+    config: Mapping[str, str],
+    worker: Mapping[str, str],
+    spark: SparkSettings,
+    record_plugins: Mapping[str, type[RecordPlugin]] | None = None,
 ) -> Problems:
-    """Return the errors by setting. Names of classes in ``config`` are full. May read files."""
+    """Return the errors by setting. Names of classes in ``config`` are full. May read files.
+
+    ``record_plugins`` are the transforms, predicates and converters of other packages.
+    """
     found: Problems = {}
     is_sink = issubclass(connector, SinkConnector)
     steps: list[Callable[[], object]] = [
         lambda: _check_policy(ErrorPolicy.of(config)),
         lambda: QuerySettings.of(config, worker),
-        lambda: _check_converters(config, worker),
-        lambda: _check_transforms(config),
+        lambda: _check_converters(config, worker, record_plugins),
+        lambda: TransformChain.of(config, record_plugins),
     ]
     if is_sink:
         steps += [lambda: _check_reset(config, worker), lambda: _check_regex(config)]
@@ -97,14 +122,12 @@ def _check_regex(config: Mapping[str, str]) -> None:
         raise ConfigException("topics.regex", pattern, f"The worker can't use this expression: {error}") from None
 
 
-def _check_converters(config: Mapping[str, str], worker: Mapping[str, str]) -> None:
+def _check_converters(
+    config: Mapping[str, str], worker: Mapping[str, str], plugins: Mapping[str, type[RecordPlugin]] | None
+) -> None:
     if not _has_session():
         config, worker = _without_spark_schemas(config), _without_spark_schemas(worker)
-    RecordConverter.of(config, worker)
-
-
-def _check_transforms(config: Mapping[str, str]) -> None:
-    TransformChain.of(config)
+    RecordConverter.of(config, worker, plugins)
 
 
 def _without_spark_schemas(config: Mapping[str, str]) -> dict[str, str]:
@@ -133,35 +156,48 @@ def _check_client(kind: str, config: Mapping[str, str], worker: Mapping[str, str
 def _session_problems(
     connector: type[Connector], config: Mapping[str, str], worker: Mapping[str, str], spark: SparkSettings
 ) -> list[tuple[str, str]]:
-    """Return what the connector needs and the worker's Spark does not have."""
-    problems: list[tuple[str, str]] = []
-    if issubclass(connector, TopicToDelta):
-        if spark.is_connect:
-            problems.append((_CLASS, f"TopicToDelta does not run on a Spark Connect server (sc://). Use {_OWN_SPARK}."))
-        elif not spark.has_delta:
-            problems.append((_CLASS, _missing("TopicToDelta", "Delta Lake", "barnabas.connect.spark.delta")))
-    if not spark.has_avro and not spark.is_connect:
-        text = _missing("AvroConverter", "Spark's package for Avro", "barnabas.connect.spark.avro")
-        problems += [(side, text) for side in _SIDES if config.get(side) in (AvroConverter.java_class, "AvroConverter")]
+    """Return what the connector needs and the worker's Spark, or its Python, does not have."""
+    problems = [
+        (setting, text)
+        for setting, package, user in _packages(connector, config)
+        if (text := package_problem(spark, package, user)) is not None
+    ]
     if issubclass(connector, JdbcSink | JdbcSource):
         problems += _database_problems(config, spark)
+    if issubclass(connector, PostgresChanges):
+        problems += _client_problems()
     task = connector.task_class
     if spark.is_connect and issubclass(task, SourceTask) and not issubclass(task, PolledSourceTask):
         problems += _followed_problems(task, config, worker)
     return problems
 
 
-def _missing(what: str, package: str, setting: str) -> str:
-    return (
-        f"{what} needs {package}, and this worker's Spark starts without it: set {setting}=true in the worker's "
-        "settings, and restart the worker."
-    )
+def _packages(connector: type[Connector], config: Mapping[str, str]) -> Iterator[tuple[str, SparkPackage, str]]:
+    """Yield the packages of Spark that are needed, each with the setting and the class or URL that needs it."""
+    for known, package in _PACKAGES.items():
+        if issubclass(connector, known):
+            yield _CLASS, package, known.__name__
+    for side in _SIDES:
+        if config.get(side) in _AVRO_CONVERTERS:
+            yield side, AVRO, "AvroConverter"
+    for known, setting in _PLACES.items():
+        url = config.get(setting, "").strip()
+        if issubclass(connector, known) and is_object_store(url):
+            yield setting, S3, url
+
+
+def _client_problems() -> list[tuple[str, str]]:
+    try:
+        require_psycopg()
+    except TerminalError as error:
+        return [(_CLASS, str(error))]
+    return []
 
 
 def _database_problems(config: Mapping[str, str], spark: SparkSettings) -> list[tuple[str, str]]:
     problems: list[tuple[str, str]] = []
     if spark.is_connect and not config.get(URL, "").startswith("jdbc:sqlite:"):
-        text = f"a Spark Connect server (sc://) can use jdbc:sqlite: only. Use that, or {_OWN_SPARK}."
+        text = f"a Spark Connect server (sc://) can use jdbc:sqlite: only. Use that, or {OWN_SPARK}."
         problems.append((URL, text))
     if (spark.is_connect or spark.is_cluster) and not config.get(STAGING_DIRECTORY, "").strip():
         text = f"Spark runs on {spark.shown_master}: set a folder that the worker and the executors share."
@@ -175,7 +211,7 @@ def _followed_problems(
     """Return what is impossible where the server runs the query of a source."""
     problems: list[tuple[str, str]] = []
     if worker.get("exactly.once.source.support", "").strip().lower() == "enabled":
-        text = f"exactly-once delivery of {task.__name__} is impossible on a Spark Connect server. Use {_OWN_SPARK}."
+        text = f"exactly-once delivery of {task.__name__} is impossible on a Spark Connect server. Use {OWN_SPARK}."
         problems.append((_CLASS, text))
     try:
         rules, policy = TopicRules.of(config, is_enabled=True), ErrorPolicy.of(config)

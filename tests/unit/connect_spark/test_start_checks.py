@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 
 import pytest
 
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.validation.connector_validation import ConnectorValidation, ValidationDefaults
-from barnabas.connect.plugins.api import Connector
+from barnabas.connect.plugins.api import ConfigDef, Connector
 from barnabas.connect.plugins.discovery import discover
+from barnabas.connect.plugins.record_plugins import Converter, RecordPlugin, Transform
+from barnabas.connect_spark.connectors.files.topic_to_files import TopicToFiles
 from barnabas.connect_spark.sessions.spark_settings import SparkSettings
 from barnabas.connect_spark.start_checks import start_problems
 
@@ -24,6 +27,15 @@ COPY = {
     "source.topics": "orders",
     "topic.format": "other.${topic}",
 }
+ICEBERG = {
+    **SINK,
+    "connector.class": "TopicToIceberg",
+    "catalog.type": "hadoop",
+    "catalog.warehouse": "/tmp/lake",
+    "table": "lake.orders",
+}
+REST = {"catalog.type": "rest", "catalog.uri": "http://catalog:8181"}
+CONFLUENT = "io.confluent.connect.avro.AvroConverter"
 NUMBERS = {"name": "c", "connector.class": "Generator", "topic": "numbers"}
 CLUSTER, SERVER = "spark://master:7077", "sc://server:15002"
 MASTER, AVRO, LETTERS = "barnabas.connect.spark.master", "barnabas.connect.spark.avro", "errors.deadletterqueue.topic"
@@ -33,6 +45,17 @@ BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 @pytest.fixture(scope="module")
 def registry() -> PluginRegistry:
     return discover()
+
+
+class Shout(Transform):
+    config_def = ConfigDef([])
+
+
+class Morse(Converter):
+    config_def = ConfigDef([])
+
+
+OWN: dict[str, type[RecordPlugin]] = {"shop.Shout": Shout, "shop.Morse": Morse}
 
 
 class Checks:
@@ -172,3 +195,43 @@ def test_a_check_that_breaks_does_not_break_the_validation(registry: PluginRegis
     defaults = ValidationDefaults("workers", {"key": BYTES, "value": BYTES, "header": BYTES})
     found = ConnectorValidation(registry, defaults, None, Broken()).validate(FILES)
     assert found.error_count == 0
+
+
+def test_transforms_and_converters_of_other_packages_are_known() -> None:
+    spark = SparkSettings.of({}, worker_id="w:1")
+    config = {**FILES, "transforms": "loud", "transforms.loud.type": "shop.Shout", "value.converter": "shop.Morse"}
+    worker = {"bootstrap.servers": "b:9092", "key.converter": BYTES, "value.converter": BYTES}
+    assert start_problems(TopicToFiles, config, worker, spark, OWN) == {}
+    assert set(start_problems(TopicToFiles, config, worker, spark)) == {"transforms.loud.type", "value.converter"}
+
+
+@pytest.mark.parametrize(
+    ("config", "setting", "wanted"),
+    [
+        (ICEBERG, "connector.class", "iceberg"),
+        ({**ICEBERG, **REST, "catalog.warehouse": "s3a://lake/w"}, "catalog.warehouse", "s3"),
+        ({**FILES, "directory": "s3a://lake/orders"}, "directory", "s3"),
+        ({**FILES, "value.converter": CONFLUENT, "value.converter.schema.registry.url": "http://r:1"},
+         "value.converter", "avro"),
+    ],
+)  # fmt: skip
+def test_packages_of_spark_need_the_settings_of_their_worker(
+    registry: PluginRegistry, config: dict[str, str], setting: str, wanted: str
+) -> None:
+    others = {f"barnabas_connect_spark_{name}": "true" for name in ("iceberg", "s3", "avro") if name != wanted}
+    assert f"set barnabas.connect.spark.{wanted}=true" in errors(registry, config, **others)[setting]
+    assert errors(registry, config, **others, **{f"barnabas_connect_spark_{wanted}": "true"}) == {}
+
+
+def test_an_object_store_is_refused_on_a_server(registry: PluginRegistry) -> None:
+    server = {"barnabas_connect_spark_master": SERVER}
+    found = errors(registry, {**FILES, "directory": "s3a://lake/orders"}, **server)
+    assert "does not run on a Spark Connect server" in found["directory"]
+
+
+def test_changes_of_postgresql_need_their_client(registry: PluginRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = {"connector.class": "PostgresChanges", "database.hostname": "h", "database.user": "u"}
+    config |= {"name": "c", "database.dbname": "d", "topic.prefix": "p"}
+    assert errors(registry, config) == {}
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    assert "pip install 'barnabas[postgresql]'" in errors(registry, config)["connector.class"]

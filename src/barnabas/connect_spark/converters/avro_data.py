@@ -9,15 +9,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from py4j.java_gateway import JavaPackage
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from barnabas.connect.plugins.api import TerminalError
-from barnabas.connect_spark.sessions.session_kind import is_remote
+from barnabas.connect_spark.sessions.spark_packages import AVRO, require_package
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -78,14 +76,7 @@ class AvroData:
 
 def require_avro(spark: SparkSession) -> None:
     """Raise TerminalError for a session without Spark's Avro package."""
-    if is_remote(spark):
-        return  # The server reports that itself.
-    jvm: Any = spark.sparkContext._jvm
-    if isinstance(jvm.org.apache.spark.sql.avro.functions, JavaPackage):
-        raise TerminalError(
-            "AvroConverter needs Spark's package for Avro, and this worker's session was started without it: set "
-            "barnabas.connect.spark.avro=true in the worker's settings, and restart the worker"
-        )
+    require_package(spark, AVRO, "AvroConverter")
 
 
 def _reason(error: Exception) -> str:

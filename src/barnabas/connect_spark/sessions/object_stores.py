@@ -5,11 +5,10 @@ Endpoint, region and the like are Hadoop's own settings: ``barnabas.connect.spar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from barnabas.connect.plugins.api import TerminalError
-from barnabas.connect_spark.sessions.session_kind import is_remote
+from barnabas.connect_spark.sessions.spark_packages import S3, require_package
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,19 +46,5 @@ def is_object_store(url: str) -> bool:
 
 def require_s3(spark: SparkSession, url: str, setting: str) -> None:
     """Raise TerminalError for an s3a URL in a session without the client of object stores."""
-    if not is_object_store(url):
-        return
-    if is_remote(spark):
-        raise TerminalError(
-            f"{setting}: {url} is in an object store, which a task commits to with the client of the worker's own "
-            "Spark, and this one is a Spark Connect server (sc://). Use a worker with "
-            "barnabas.connect.spark.master=local[*] or spark://host:port"
-        )
-    from py4j.java_gateway import JavaPackage
-
-    jvm: Any = spark._jvm
-    if isinstance(jvm.org.apache.hadoop.fs.s3a.S3AFileSystem, JavaPackage):
-        raise TerminalError(
-            f"{setting}: {url} needs the client of object stores, and this worker's session was started without it: "
-            "set barnabas.connect.spark.s3=true in the worker's settings, and restart the worker"
-        )
+    if is_object_store(url):
+        require_package(spark, S3, f"{setting}: {url}")

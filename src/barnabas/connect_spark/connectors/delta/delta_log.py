@@ -21,10 +21,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.connect.plugins.api import TerminalError
 from barnabas.connect_spark.connectors.tables.sink_table import TableConflict
 from barnabas.connect_spark.sessions.scala_values import ScalaValues
-from barnabas.connect_spark.sessions.session_kind import is_remote
+from barnabas.connect_spark.sessions.spark_packages import DELTA, require_package
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,21 +36,10 @@ _FORGOTTEN = -1
 
 def require_delta(spark: SparkSession) -> None:
     """Raise TerminalError for a session without Delta Lake."""
-    from py4j.java_gateway import JavaPackage
-
-    if isinstance(_jvm(spark).io.delta.tables.DeltaTable, JavaPackage):
-        raise TerminalError(
-            "TopicToDelta needs Delta Lake, and this worker's session was started without it: set "
-            "barnabas.connect.spark.delta=true in the worker's settings, and restart the worker"
-        )
+    require_package(spark, DELTA, "TopicToDelta")
 
 
 def _jvm(spark: SparkSession) -> Any:
-    if is_remote(spark):
-        raise TerminalError(
-            "TopicToDelta writes with a Spark of the worker's own, and this one is a Spark Connect server (sc://). Use "
-            "a worker with barnabas.connect.spark.master=local[*] or spark://host:port"
-        )
     return spark._jvm
 
 

@@ -25,7 +25,7 @@ from urllib.parse import unquote, urlsplit
 from weakref import WeakSet
 
 from barnabas.connect.plugins.api import TerminalError
-from barnabas.connect_spark.sessions.session_kind import is_remote
+from barnabas.connect_spark.sessions.spark_packages import ICEBERG, require_package
 from barnabas.spark.connector_jars import cache_directory, postgresql_jars
 from barnabas.spark.java_runtime import find_java
 
@@ -51,18 +51,7 @@ _with_driver: WeakSet[Any] = WeakSet()
 
 def require_iceberg(spark: SparkSession) -> None:
     """Raise TerminalError for a session without Iceberg."""
-    if is_remote(spark):
-        raise TerminalError(
-            "TopicToIceberg writes with a Spark of the worker's own, and this one is a Spark Connect server (sc://). "
-            "Use a worker with barnabas.connect.spark.master=local[*] or spark://host:port"
-        )
-    from py4j.java_gateway import JavaPackage
-
-    if isinstance(_jvm(spark).org.apache.iceberg.spark.SparkCatalog, JavaPackage):
-        raise TerminalError(
-            "TopicToIceberg needs Iceberg, and this worker's session was started without it: set "
-            "barnabas.connect.spark.iceberg=true in the worker's settings, and restart the worker"
-        )
+    require_package(spark, ICEBERG, "TopicToIceberg")
 
 
 def _jvm(spark: SparkSession) -> Any:

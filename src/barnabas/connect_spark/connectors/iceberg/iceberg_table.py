@@ -340,7 +340,7 @@ def _snapshot_id(loaded: Any) -> int | None:
 
 
 def _types(schema: StructType, names: Sequence[str]) -> list[str | None]:
-    known = {each.name: each.dataType.simpleString() for each in schema}
+    known = {field.name: field.dataType.simpleString() for field in schema}
     return [_stored(known.get(name)) for name in names]
 
 
