@@ -5,12 +5,10 @@ The file and its names are those of Confluent's registry, as far as it has them.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.cli.arguments.properties_arguments import UsageError, parse_arguments
-from barnabas.cli.output.exit_status import USAGE_ERROR
+from barnabas.cli.arguments.configured_process import ConfiguredProcess
 
 if TYPE_CHECKING:
     from barnabas.registry.settings.registry_config import RegistryConfig
@@ -33,26 +31,18 @@ A worker or a node runs a registry beside it with barnabas.registry.config.file=
 """
 
 
+_PROCESS = ConfiguredProcess("registry", "schema-registry.properties", HELP)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Return 0 after a clean stop, 1 if the registry can't start, 2 for invalid arguments."""
-    if any(argument in ("--help", "-h") for argument in arguments):
-        sys.stdout.write(HELP)
-        return 0
-    try:
-        path, overrides = parse_arguments(arguments)
-    except UsageError as error:
-        return _say(str(error), USAGE_ERROR)
-    if path is None:
-        return _say("no file given: barnabas registry schema-registry.properties", USAGE_ERROR)
-    from barnabas.registry.settings.registry_config import InvalidRegistryConfig, load_registry_config
 
-    try:
-        config = load_registry_config(path, overrides)
-    except InvalidRegistryConfig as error:
-        return _say(str(error), 1)
-    except OSError as error:
-        return _say(f"can't read {path}: {error.strerror}", USAGE_ERROR)
-    return _run(config)
+    def load(path: str, overrides: Sequence[str]) -> RegistryConfig:
+        from barnabas.registry.settings.registry_config import load_registry_config
+
+        return load_registry_config(path, overrides)
+
+    return _PROCESS.run(arguments, load, _run)
 
 
 def _run(config: RegistryConfig) -> int:
@@ -73,15 +63,10 @@ def _run(config: RegistryConfig) -> int:
     try:
         asyncio.run(run_registry(config))
     except (RegistryFailed, UnusableRestSetting, ConnectError, ClientError, AdminError) as error:
-        return _say(str(error), 1)
+        return _PROCESS.say(str(error), 1)
     except (OSError, TimeoutError) as error:
-        return _say(f"can't start: {error}", 1)
+        return _PROCESS.say(f"can't start: {error}", 1)
     except Exception:
         logging.getLogger(__name__).exception("the registry failed because of a bug in barnabas")
         return 1
     return 0
-
-
-def _say(text: str, status: int) -> int:
-    sys.stderr.write(f"barnabas registry: {text}\n")
-    return status

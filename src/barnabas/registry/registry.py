@@ -30,7 +30,7 @@ from barnabas.connect.rest.host_names import HostNames
 from barnabas.connect.rest.http_listener import HttpListener, bind
 from barnabas.connect.rest.loop_sharing import LoopSharing
 from barnabas.connect.rest.request_body import BodyLimits, BodyMemory
-from barnabas.connect.rest.rest_settings import UnusableRestSetting
+from barnabas.connect.rest.tls_setup import http_client, listener_tls
 from barnabas.connect.settings.listener_urls import Listener
 from barnabas.registry.decide.changes import ChangeRules, Changes
 from barnabas.registry.decide.election import Identity
@@ -50,8 +50,6 @@ from barnabas.registry.run.registry_metrics import RegistryMetrics
 from barnabas.registry.run.schema_operations import SchemaOperations
 from barnabas.registry.run.schema_store import SchemaStore
 from barnabas.registry.settings.registry_config import RegistryConfig
-from barnabas.security.tls import ServerTls, TlsError, client_context
-from barnabas.security.tls_settings import TlsSettings
 
 __all__ = ["RegistryFailed", "RunningRegistry", "run_registry", "start_registry"]
 
@@ -149,7 +147,7 @@ class _Start:
     async def _listen(self, application: RegistryApplication, *, is_open: bool) -> None:
         sharing = LoopSharing()
         for listener in self._config.listeners_:
-            tls = _server_tls(listener, self._config.tls)
+            tls = listener_tls(listener, self._config.tls)
             app = application.on_listener(self._host_names(listener) if is_open else None)
             listening = HttpListener(listener, bind(listener), app, tls, sharing)
             self._listeners.append(listening)
@@ -207,27 +205,13 @@ class _Start:
         return leadership
 
     def _forwarder(self, leadership: Leadership) -> Forwarder:
-        tls = self._config.tls
-        try:
-            context = client_context(tls if tls.has_key or tls.has_trust else TlsSettings())
-        except TlsError as error:
-            raise UnusableRestSetting(str(error)) from None
-        client = httpx.AsyncClient(verify=context, timeout=_FORWARD_TIMEOUT_S, follow_redirects=False, trust_env=False)
+        client = http_client(self._config.tls, httpx.Timeout(_FORWARD_TIMEOUT_S))
         self._parts.push_async_callback(client.aclose)
         return Forwarder(leadership, client, self._config.forwarding_secret, self._clock.now_ms)
 
 
 def _parsing() -> Parsing:
     return Parsing({AVRO: AvroFormat(), JSON: JsonFormat(), PROTOBUF: ProtobufFormat(compile_protobuf)})
-
-
-def _server_tls(listener: Listener, settings: TlsSettings) -> ServerTls | None:
-    if not listener.is_https:
-        return None
-    try:
-        return ServerTls(str(listener), settings)
-    except TlsError as error:
-        raise UnusableRestSetting(f"listener {listener}: {error}") from None
 
 
 async def run_registry(config: RegistryConfig) -> None:

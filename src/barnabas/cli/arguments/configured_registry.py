@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
+from barnabas.common.settings.problem import InvalidSettings
+
 __all__ = ["UnusableRegistryFile", "configured_registry"]
 
 
@@ -15,7 +17,6 @@ def configured_registry(path: str | None) -> AbstractContextManager[None]:
     """Return the registry of the file, which runs while its context does. Raise UnusableRegistryFile."""
     if not path:
         return nullcontext()
-    from barnabas.common.settings.problem import InvalidSettings  # Only with a registry, for a quick start.
     from barnabas.registry.beside import registry_beside
 
     try:

@@ -6,14 +6,12 @@ The file and its names are Kafka's (connect-distributed).
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from barnabas.cli.arguments.configured_process import ConfiguredProcess
 from barnabas.cli.arguments.configured_registry import UnusableRegistryFile, configured_registry
-from barnabas.cli.arguments.properties_arguments import UsageError, parse_arguments
-from barnabas.cli.output.exit_status import USAGE_ERROR
 
 if TYPE_CHECKING:
     from barnabas.connect.settings.worker_config import WorkerConfig
@@ -36,26 +34,18 @@ _UMASK = 0o027
 """Only the worker's user and group may read checkpoints, logs and output of tasks. A stricter umask is kept."""
 
 
+_PROCESS = ConfiguredProcess("worker", "connect-distributed.properties", HELP)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Return 0 after a clean stop, 1 if the worker can't start or continue, 2 for invalid arguments."""
-    if any(argument in ("--help", "-h") for argument in arguments):
-        sys.stdout.write(HELP)
-        return 0
-    try:
-        path, overrides = parse_arguments(arguments)
-    except UsageError as error:
-        return _say(str(error), USAGE_ERROR)
-    if path is None:
-        return _say("no file given: barnabas worker connect-distributed.properties", USAGE_ERROR)
-    from barnabas.connect.settings.worker_config import InvalidWorkerConfig, load_worker_config
 
-    try:
-        config = load_worker_config(path, overrides)
-    except InvalidWorkerConfig as error:
-        return _say(str(error), 1)
-    except OSError as error:
-        return _say(f"can't read {path}: {error.strerror}", USAGE_ERROR)
-    return _run(config)
+    def load(path: str, overrides: Sequence[str]) -> WorkerConfig:
+        from barnabas.connect.settings.worker_config import load_worker_config
+
+        return load_worker_config(path, overrides)
+
+    return _PROCESS.run(arguments, load, _run)
 
 
 def _run(config: WorkerConfig) -> int:
@@ -84,7 +74,7 @@ def _run(config: WorkerConfig) -> int:
     try:
         registry = configured_registry(config.barnabas_registry_config_file)
     except UnusableRegistryFile as error:
-        return _say(str(error), 1)
+        return _PROCESS.say(str(error), 1)
     try:
         shorten_switch_interval()
         with registry:
@@ -93,15 +83,10 @@ def _run(config: WorkerConfig) -> int:
         *(InvalidWorkerConfig, UnusableRestSetting, ConfigException),
         *(WorkerFailed, ConnectError, ClientError, AdminError),
     ) as error:
-        return _say(str(error), 1)
+        return _PROCESS.say(str(error), 1)
     except (OSError, TimeoutError) as error:
-        return _say(f"can't start: {error}", 1)
+        return _PROCESS.say(f"can't start: {error}", 1)
     except Exception:
         logging.getLogger(__name__).exception("the worker failed because of a bug in barnabas")
         return 1
     return 0
-
-
-def _say(text: str, status: int) -> int:
-    sys.stderr.write(f"barnabas worker: {text}\n")
-    return status

@@ -36,9 +36,8 @@ from barnabas.connect.rest.loop_sharing import LoopSharing
 from barnabas.connect.rest.recent_log import RecentLog
 from barnabas.connect.rest.request_freshness import FreshnessGuard
 from barnabas.connect.rest.rest_settings import RestSettings, UnusableRestSetting
+from barnabas.connect.rest.tls_setup import http_client, listener_tls
 from barnabas.connect.settings.listener_urls import Listener, worker_url
-from barnabas.security.tls import ServerTls, TlsError, client_context
-from barnabas.security.tls_settings import TlsSettings
 
 if TYPE_CHECKING:
     from barnabas.common.clock import Clock
@@ -180,7 +179,7 @@ class RestServer:
 
     def _listen(self, listener: Listener, kind: ListenerKind, *, is_admin: bool) -> None:
         settings = self._settings
-        tls = _server_tls(listener, settings.admin_tls if is_admin else settings.tls)
+        tls = listener_tls(listener, settings.admin_tls if is_admin else settings.tls)
         if self._authentication.authenticator is None and listener.is_loopback:
             names = {listener.host, settings.advertised_host or ""} - {""}
             kind = ListenerKind(kind.has_api, kind.has_admin, HostNames(frozenset(name.lower() for name in names)))
@@ -197,13 +196,7 @@ class RestServer:
         return worker_url(listener.scheme, host, settings.advertised_port or listening.port)
 
     def _http_client(self) -> httpx.AsyncClient:
-        tls = self._settings.tls
-        try:
-            context = client_context(tls if tls.has_key or tls.has_trust else TlsSettings())
-        except TlsError as error:
-            raise UnusableRestSetting(str(error)) from None
-        timeout = httpx.Timeout(REQUEST_TIMEOUT_S, connect=10.0)
-        return httpx.AsyncClient(verify=context, timeout=timeout, follow_redirects=False, trust_env=False)
+        return http_client(self._settings.tls, httpx.Timeout(REQUEST_TIMEOUT_S, connect=10.0))
 
     async def _follow_tls(self) -> None:
         while True:
@@ -230,12 +223,3 @@ def _close_later(client: httpx.AsyncClient) -> None:
     task = asyncio.ensure_future(client.aclose())
     _closing.add(task)
     task.add_done_callback(_closing.discard)
-
-
-def _server_tls(listener: Listener, settings: TlsSettings) -> ServerTls | None:
-    if not listener.is_https:
-        return None
-    try:
-        return ServerTls(str(listener), settings)
-    except TlsError as error:
-        raise UnusableRestSetting(f"listener {listener}: {error}") from None

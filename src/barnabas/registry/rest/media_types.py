@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from barnabas.connect.rest.media_types import weight_of
+
 __all__ = ["V1", "answer_type", "is_accepted_body"]
 
 V1 = "application/vnd.schemaregistry.v1+json"
@@ -20,7 +22,7 @@ def answer_type(accept: str | None) -> str | None:
         return V1
     best, best_weight = None, 0.0
     for media_range in accept.split(","):
-        found, weight = _fitting(media_range.partition(";")[0].strip().lower()), _weight(media_range)
+        found, weight = _fitting(media_range.partition(";")[0].strip().lower()), weight_of(media_range)
         if found is not None and weight > best_weight:
             best, best_weight = found, weight
     return best
@@ -30,14 +32,3 @@ def _fitting(media_range: str) -> str | None:
     if media_range in ("*/*", "application/*", "*"):
         return V1
     return media_range if media_range in _ANSWERS else None
-
-
-def _weight(media_range: str) -> float:
-    for parameter in media_range.split(";")[1:]:
-        name, _, value = parameter.strip().partition("=")
-        if name.lower() == "q":
-            try:
-                return float(value)
-            except ValueError:
-                return 0.0
-    return 1.0

@@ -13,7 +13,7 @@ from barnabas.clients.client_config import client_config, is_client_property
 from barnabas.clients.errors import InvalidClientConfig
 from barnabas.common.config_def import ConfigException, ConfigValue
 from barnabas.common.config_providers import ConfigProviders, UnresolvedReference, has_reference, is_provider_setting
-from barnabas.common.properties_file import MalformedProperties, read_properties_file
+from barnabas.common.settings.given_settings import read_settings
 from barnabas.common.settings.problem import InvalidSettings, SettingProblem
 from barnabas.connect.rest.rest_settings import AuthenticationSettings
 from barnabas.connect.settings.listener_urls import Listener, UnusableListener, parse_listeners
@@ -122,24 +122,8 @@ def load_registry_config(path: str, overrides: Sequence[str] = ()) -> RegistryCo
 
     Raise InvalidRegistryConfig, or OSError if the file can't be read.
     """
-    try:
-        properties = read_properties_file(path)
-    except MalformedProperties as error:
-        raise InvalidRegistryConfig([SettingProblem(path, f"{path}: {error}")]) from None
-    texts = dict(properties.values)
-    where = {name: f"{path} line {properties.lines[name]}" for name in texts}
-    problems = []
-    for override in overrides:
-        name, equals, text = override.partition("=")
-        if not equals or not name.strip():
-            shown = name if equals else "--override"  # A text without a name may be a secret.
-            problems.append(SettingProblem(shown, f"{shown} does not have the form key=value", "--override"))
-            continue
-        texts[name.strip()] = text.strip()
-        where[name.strip()] = "--override"
-    return registry_config_of(
-        texts, where=where, warnings=[f"{path}: {warning}" for warning in properties.warnings], problems=problems
-    )
+    given = read_settings(path, overrides, InvalidRegistryConfig)
+    return registry_config_of(given.texts, where=given.where, warnings=given.warnings, problems=given.problems)
 
 
 def registry_config_of(

@@ -66,14 +66,6 @@ class MySqlDialect(Dialect):
             f"WHERE r.{quoted(RANK)} = 1 AND NOT {self._deletes('r.')}"
         )
 
-    def create_positions(self, table: Table) -> str:
-        text, number = self.key_type(ColumnType(Kind.TEXT)), self.types[Kind.INT64]
-        return (
-            f"CREATE TABLE IF NOT EXISTS {table_name(table)} (connector {text} NOT NULL, task {number} NOT NULL, "
-            f"topic {text} NOT NULL, partition_number {number} NOT NULL, next_offset {number} NOT NULL, "
-            f"batch_id {number} NOT NULL, PRIMARY KEY (connector, topic, partition_number))"
-        )
-
     def write_position(self, table: Table) -> str:
         return (
             f"INSERT INTO {table_name(table)} (connector, task, topic, partition_number, next_offset, batch_id) "

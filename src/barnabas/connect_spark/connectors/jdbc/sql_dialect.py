@@ -167,7 +167,7 @@ class Dialect:
     # ---- positions
 
     def create_positions(self, table: Table) -> str:
-        text, number = self.types[Kind.TEXT], self.types[Kind.INT64]
+        text, number = self.key_type(ColumnType(Kind.TEXT)), self.types[Kind.INT64]
         return (
             f"CREATE TABLE IF NOT EXISTS {table_name(table)} (connector {text} NOT NULL, task {number} NOT NULL, "
             f"topic {text} NOT NULL, partition_number {number} NOT NULL, next_offset {number} NOT NULL, "
