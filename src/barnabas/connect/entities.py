@@ -152,7 +152,7 @@ class ConnectorOffsets(msgspec.Struct, frozen=True):
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
-    """A record of a dead-letter topic. Long texts are cut; bytes that are no text are escaped.
+    """A record of a dead-letter topic. Long texts are cut; bytes that are not text are escaped.
 
     ``error`` has the headers ``__connect.errors.*`` without their prefix, ``headers`` the others. ``time`` in
     milliseconds since 1970.

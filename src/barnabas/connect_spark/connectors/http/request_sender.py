@@ -50,7 +50,7 @@ class _Ended(Exception):
 class _Answer:
     meaning: Meaning
     text: str
-    """Status and the start of the body, or the reason why there is no answer."""
+    """The status and the start of the body, or the reason for a missing answer."""
     asked_s: float | None = None
 
 
