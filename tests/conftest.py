@@ -65,9 +65,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
     """In a fresh clone, pytest compiles the tests, with rewritten assertions, for a third of a minute. Each worker
-    begins at another place, so that it compiles a part and finds the rest compiled by the others."""
+    begins at another place, so that it compiles a part and finds the rest compiled by the others.
+
+    All that a collection makes lives as long as the run, so the garbage collector would only search it again and again.
+    """
     worker = os.environ.get("PYTEST_XDIST_WORKER")
-    if worker is None or session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+    if worker is None:
+        return
+    gc.disable()
+    if session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
     files = sorted(TESTS.rglob("test_*.py"))
     number, count = int(worker.removeprefix("gw")), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
@@ -145,8 +151,8 @@ def _close_files_left_open(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     """Later collections leave out what was imported and collected: it would cost each of them half a second."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
