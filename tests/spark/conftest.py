@@ -50,7 +50,6 @@ def py4j_sockets_collected() -> Iterator[None]:
 def _quick_start() -> Iterator[None]:
     """Every JVM that a test starts with Spark's scripts, in any process, loads its classes from an archive. Not in CI:
     there each run would create its own, which costs more than the starts of one run save."""
-    from barnabas.spark.connector_jars import cache_directory
     from barnabas.spark.errors import SparkUnavailable
     from barnabas.spark.java_runtime import find_java
 
@@ -59,11 +58,9 @@ def _quick_start() -> Iterator[None]:
         return
     with pytest.MonkeyPatch.context() as patch:
         try:
-            options = shared_classes(find_java(os.environ).home, cache_directory(os.environ))
+            patch.setenv("SPARK_SUBMIT_OPTS", shared_classes(find_java(os.environ), os.environ))
         except SparkUnavailable:  # A test that needs Java declares that itself.
-            options = None
-        if options is not None:
-            patch.setenv("SPARK_SUBMIT_OPTS", options)
+            pass
         yield
 
 

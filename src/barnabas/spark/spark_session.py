@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from barnabas.spark.class_archive import archive_options
 from barnabas.spark.errors import SparkUnavailable
 from barnabas.spark.java_runtime import JavaRuntime
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["spark_session"]
+
+_ARCHIVE_OPTIONS = ("ArchiveClassesAtExit", "SharedArchiveFile")
 
 _LOG4J = """\
 rootLogger.level = warn
@@ -44,10 +47,12 @@ def spark_session(
     work: Path,
     settings: Mapping[str, str],
     host: str | None = "127.0.0.1",
+    end_timeout_s: float = 15,
 ) -> Iterator[SparkSession]:
     """Start a session with its scratch files and log under ``work``. Stop it and its JVM when the block ends.
 
-    Spark listens on ``host``. With None Spark chooses an address of this machine, which executors elsewhere need.
+    Spark listens on ``host``. With None Spark chooses an address of this machine, which executors elsewhere need. A JVM
+    that has not ended after ``end_timeout_s`` is killed.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -61,13 +66,18 @@ def spark_session(
     conf.setAll(list(settings.items()))
     conf.set("spark.jars", ",".join(str(jar) for jar in jars))
     java_options = settings.get("spark.driver.extraJavaOptions", "")
+    if not any(option in java_options for option in _ARCHIVE_OPTIONS):
+        java_options = f"{archive_options(java, os.environ)} {java_options}".strip()
     conf.set("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log4j} {java_options}".strip())
     conf.set("spark.sql.warehouse.dir", str(work / "warehouse"))
     with (work / "spark-jvm.log").open("ab") as jvm_log:
+        printed_before = jvm_log.tell()
         try:
             gateway = launch_gateway(conf, popen_kwargs={"stdout": jvm_log, "stderr": jvm_log})  # type: ignore[no-untyped-call]
         except Exception as error:
-            raise SparkUnavailable(f"Spark did not start: {error}. Its output is in {jvm_log.name}") from error
+            printed = _lines(Path(jvm_log.name), printed_before)[-1:]
+            reason = printed[0].strip() if printed else str(error).rstrip(".")
+            raise SparkUnavailable(f"Spark did not start: {reason}. Its output is in {jvm_log.name}") from error
     process = gateway.proc
     try:
         on_interrupt = signal.getsignal(signal.SIGINT)
@@ -93,7 +103,7 @@ def spark_session(
         SparkContext._jvm = None
         process.stdin.close()
         try:
-            process.wait(timeout=15)
+            process.wait(timeout=end_timeout_s)
         except Exception:
             process.kill()
             process.wait()

@@ -100,6 +100,8 @@ ONLY_LOOKS = {
     "connect": {
         "list", "status", "config", "tasks", "topics", "validate", "offsets", "plugins", "plugin-config", "loggers",
         "health", "logs", "dead-letters",
+        # It fills the user's cache, and changes no worker.
+        "prepare",
     },
     "configs": {"list", "describe", "explain", "show", "check"},
     "export": set(),

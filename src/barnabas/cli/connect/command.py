@@ -1,7 +1,7 @@
 """``barnabas connect list|status|create|...``: manage the connectors of a group of barnabas or Kafka workers.
 
 Other verbs are in other modules: configurations in ``connector_configs``, states in ``states``, offsets in ``offsets``,
-dead letters in ``dead_letters``, and plugins, loggers and health in ``worker_info``.
+dead letters in ``dead_letters``, plugins, loggers and health in ``worker_info``, and what Spark needs in ``prepare``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from barnabas.cli.connect.connector_configs import create, delete, patch, update
 from barnabas.cli.connect.dead_letters import dead_letters
 from barnabas.cli.connect.offsets import alter_offsets, offsets, reset_offsets
 from barnabas.cli.connect.options import WorkerOptions
+from barnabas.cli.connect.prepare import prepare
 from barnabas.cli.connect.states import pause, restart, resume, stop
 from barnabas.cli.connect.tables import (
     attention_text,
@@ -188,3 +189,4 @@ app.command(logs)
 app.command(loggers)
 app.command(set_logger, name="set-logger")
 app.command(health)
+app.command(prepare)
