@@ -12,7 +12,7 @@ import pytest
 from barnabas.spark.class_archive import class_archive
 from barnabas.spark.java_runtime import find_java
 
-pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(300), pytest.mark.usefixtures("java")]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900), pytest.mark.usefixtures("java")]
 
 SESSION = """
 import os
@@ -32,7 +32,7 @@ def test_a_session_maps_the_classes_that_prepare_has_written(tmp_path: Path) -> 
     environment = {**os.environ, "BARNABAS_CACHE": str(tmp_path / "cache")}
     environment.pop("SPARK_SUBMIT_OPTS", None)  # The tests' own archive.
     prepare = [sys.executable, "-m", "barnabas", "connect", "prepare"]
-    answer = subprocess.run(prepare, env=environment, capture_output=True, text=True, check=False, timeout=240)
+    answer = subprocess.run(prepare, env=environment, capture_output=True, text=True, check=False, timeout=700)
     assert answer.returncode == 0, answer.stderr
     archive = class_archive(find_java(environment), environment)
     assert str(archive) in answer.stdout

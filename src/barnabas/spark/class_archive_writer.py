@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["write_class_archive"]
 
-_END_S = 120
-"""How long the JVM may take to write the file when it ends. Seen: 7 to 20 s."""
+_END_S = 600
+"""How long the JVM may take to write the file when it ends. Seen: 7 to 20 s, and minutes on a busy machine."""
 
 
 def write_class_archive(java: JavaRuntime, environment: Mapping[str, str]) -> Path:
