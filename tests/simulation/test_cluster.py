@@ -20,7 +20,7 @@ from tests.simulation.cluster.defects import DEFECTS
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(240)]
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
-SEEDS = int(os.environ.get("BARNABAS_SIMULATION_SEEDS", "48"))
+SEEDS = int(os.environ.get("BARNABAS_SIMULATION_SEEDS", "32"))
 SAMPLE_EVERY = 10
 SAMPLE_SEEDS_MAX = 4
 
