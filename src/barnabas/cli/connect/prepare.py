@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.util import find_spec
 
 from barnabas.cli.arguments.cluster_options import AnswerOptions
 from barnabas.cli.output.answer import Answer, Problem
@@ -28,8 +29,8 @@ def prepare(*, options: AnswerOptions | None = None) -> int:
 
 
 def _prepared() -> Answer:
-    import pyspark  # noqa: F401  Without it, the message names the extra to install.
-
+    if find_spec("pyspark") is None:
+        raise ModuleNotFoundError("no pyspark", name="pyspark")  # The message names the extra to install.
     from barnabas.spark.class_archive_writer import write_class_archive
     from barnabas.spark.connector_jars import cache_directory, connector_jars
     from barnabas.spark.errors import JavaUnusable, SparkUnavailable
