@@ -7,8 +7,8 @@ gauge that is 1. Values are read from the worker on request.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
     from barnabas.connect.decide.herder.herder import Herder
     from barnabas.connect.metrics.task_metrics import MeasuredTasks
 
-__all__ = ["WorkerMetrics"]
+__all__ = ["NoticeCounts", "WorkerMetrics"]
 
 _WORKER = "kafka_connect_connect_worker_metrics"
 _REBALANCE = "kafka_connect_connect_worker_rebalance_metrics"
 _COORDINATOR = "kafka_connect_connect_coordinator_metrics"
 _CONNECTOR = "kafka_connect_connector_metrics"
 _TASK = "kafka_connect_connector_task_metrics"
+
+_WEBHOOK = "barnabas_connect_webhook"
 
 _COUNTED = {
     TaskState.RUNNING: "running",
@@ -52,13 +54,26 @@ _OWN_OF_TASKS = {
 }
 
 
+class NoticeCounts(Protocol):
+    """The notices of a webhook since the worker started."""
+
+    sent: int
+    retries: int
+    dropped: dict[str, int]
+    """Notices that were not delivered, by reason."""
+
+    @property
+    def waiting(self) -> int: ...
+
+
 class WorkerMetrics:
     """A collector of prometheus-client, by its method ``collect``."""
 
-    def __init__(self, herder: Herder, tasks: MeasuredTasks | None = None) -> None:
-        """``tasks`` is the task runtime, if it measures the tasks."""
+    def __init__(self, herder: Herder, tasks: MeasuredTasks | None = None, notices: NoticeCounts | None = None) -> None:
+        """``tasks`` is the task runtime, if it measures the tasks; ``notices`` those of the webhook, if one is set."""
         self._herder = herder
         self._tasks = tasks
+        self._notices = notices
 
     def exposition(self) -> tuple[bytes, str]:
         """Return the page and its content type."""
@@ -74,6 +89,8 @@ class WorkerMetrics:
         yield from self._words()
         yield from self._connectors()
         yield from self._measured_tasks()
+        if self._notices is not None:
+            yield from _webhook_families(self._notices)
 
     def _numbers(self) -> Iterator[tuple[str, str, float]]:
         herder = self._herder
@@ -185,6 +202,22 @@ def _family(name: str, text: str, labels: Sequence[str] = ()) -> CounterMetricFa
     if name.endswith("_total"):
         return CounterMetricFamily(name.removesuffix("_total"), text, labels=labels)
     return GaugeMetricFamily(name, text, labels=labels)
+
+
+def _webhook_families(notices: NoticeCounts) -> Iterator[Metric]:
+    numbers: Mapping[str, tuple[str, int]] = {
+        "sent_total": ("Notices that the webhook accepted.", notices.sent),
+        "retries_total": ("Attempts to send a notice again.", notices.retries),
+        "waiting": ("Notices that wait for the webhook.", notices.waiting),
+    }
+    for name, (text, value) in numbers.items():
+        family = _family(f"{_WEBHOOK}_{name}", text)
+        family.add_metric([], value)
+        yield family
+    dropped = _family(f"{_WEBHOOK}_dropped_total", "Notices that were not delivered, by reason.", ["reason"])
+    for reason, count in notices.dropped.items():
+        dropped.add_metric([reason], count)
+    yield dropped
 
 
 def _start_rows(starts: StartUps, what: str) -> Iterator[tuple[str, str, float]]:

@@ -78,6 +78,7 @@ from barnabas.connect.decide.herder.state_requests import StateRequests
 from barnabas.connect.decide.herder.status_updates import Statuses, state_of
 from barnabas.connect.decide.herder.task_reconfiguration import TaskReconfiguration
 from barnabas.connect.decide.herder.zombie_fencing import ZombieFencing
+from barnabas.connect.decide.notices.failure_notice import FailureNotice, NoticeKind
 from barnabas.connect.decide.session_key import KeyRotation, SessionView
 from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, parse_partitions
 from barnabas.connect.decide.tasks.task_runtime import (
@@ -99,9 +100,16 @@ log = logging.getLogger(__name__)
 
 class Herder:
     def __init__(
-        self, settings: HerderSettings, plugins: PluginCatalog, rotation: KeyRotation, outside: Outside
+        self,
+        settings: HerderSettings,
+        plugins: PluginCatalog,
+        rotation: KeyRotation,
+        outside: Outside,
+        notify: Callable[[FailureNotice], None] = lambda notice: None,
     ) -> None:
+        """``notify`` is called with each failure and each recovery, and must not wait."""
         self._outside = outside
+        self._notify = notify
         self.context = HerderContext(settings, outside, plugins)
         self.keys = SessionKeys(self.context, rotation)
         self.statuses = Statuses(self.context)
@@ -291,7 +299,7 @@ class Herder:
                 log.info("task %s is paused", task)
                 self.statuses.set(task, TaskState.PAUSED)
             case BatchSucceeded() if self.work.is_running(task):
-                self.statuses.recovered(task)
+                self._recovered(task)
             case RecordsSkipped(_, records, dead_letters) if self.work.is_running(task):
                 self.statuses.skipped(task, records, dead_letters)
             case TopicsUsed(_, topics) if self.work.is_running(task):
@@ -353,7 +361,20 @@ class Herder:
         what_next = self.automatic_restarts.failed(unit, retriable=retriable)
         log.error("%s has failed: %s\n%s", named(unit), trace.rstrip(), what_next)
         restarts, restarts_max = self.automatic_restarts.restart_count(unit), self.automatic_restarts.restarts_max
-        self.statuses.failed(unit, Failure(trace.rstrip(), self._outside.now_ms(), restarts, restarts_max, what_next))
+        failure = Failure(trace.rstrip(), self._outside.now_ms(), restarts, restarts_max, what_next)
+        self.statuses.failed(unit, failure)
+        is_planned = self.automatic_restarts.is_planned(unit)
+        self._notice(NoticeKind.FAILED if is_planned else NoticeKind.EXHAUSTED, unit, failure)
+
+    def _recovered(self, unit: Unit) -> None:
+        failure = self.statuses.recovered(unit)
+        if failure is not None:
+            self._notice(NoticeKind.RECOVERED, unit, failure)
+
+    def _notice(self, kind: NoticeKind, unit: Unit, failure: Failure) -> None:
+        connector = unit.connector if isinstance(unit, ConnectorTaskId) else unit
+        type_ = self.context.connector_type(connector)
+        self._notify(FailureNotice(kind, unit, type_, failure, self._outside.now_ms()))
 
     def _heal(self, unit: Unit) -> None:
         if self.assigned_work.is_assigned(unit) and not self.work.is_running(unit):
@@ -370,7 +391,7 @@ class Herder:
         """A connector has no batches: it has recovered when it has run for long enough, or at its first start after a
         user's restart."""
         if isinstance(unit, str):
-            self.statuses.recovered(unit)
+            self._recovered(unit)
 
     def _sink_topics(self, task: ConnectorTaskId) -> list[str]:
         partitions = (self.config.task_config(task) or {}).get(TASK_PARTITIONS)

@@ -77,11 +77,13 @@ class Statuses:
     def failed(self, unit: Unit, failure: Failure) -> None:
         self._set(unit, replace(self._status(unit, TaskState.FAILED), failure=failure))
 
-    def recovered(self, unit: Unit) -> None:
-        """Note that the work has succeeded since its last failure."""
+    def recovered(self, unit: Unit) -> Failure | None:
+        """Note that the work has succeeded since its last failure. Return that failure, if there was one."""
         status = self._here.get(unit)
-        if status is not None and status.failure is not None:
-            self._set(unit, replace(status, failure=None))
+        if status is None or status.failure is None:
+            return None
+        self._set(unit, replace(status, failure=None))
+        return status.failure
 
     def restart_requested(self, unit: Unit) -> None:
         """Note that a user restarts it: earlier automatic restarts do not count any more."""
