@@ -7,7 +7,7 @@ gauge that is 1. Values are read from the worker on request.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from prometheus_client import CollectorRegistry
@@ -33,6 +33,8 @@ _CONNECTOR = "kafka_connect_connector_metrics"
 _TASK = "kafka_connect_connector_task_metrics"
 
 _WEBHOOK = "barnabas_connect_webhook"
+_SINK_LAG = "barnabas_connect_sink_lag_records"
+_WANTED = "barnabas_connect_connector_autoscale_tasks"
 
 _COUNTED = {
     TaskState.RUNNING: "running",
@@ -69,11 +71,19 @@ class NoticeCounts(Protocol):
 class WorkerMetrics:
     """A collector of prometheus-client, by its method ``collect``."""
 
-    def __init__(self, herder: Herder, tasks: MeasuredTasks | None = None, notices: NoticeCounts | None = None) -> None:
-        """``tasks`` is the task runtime, if it measures the tasks; ``notices`` those of the webhook, if one is set."""
+    def __init__(
+        self,
+        herder: Herder,
+        tasks: MeasuredTasks | None = None,
+        notices: NoticeCounts | None = None,
+        sink_lags: Callable[[], Mapping[str, int]] = dict,
+    ) -> None:
+        """``tasks`` is the task runtime, if it measures the tasks; ``notices`` those of the webhook, if one is set;
+        ``sink_lags`` returns the lag of sinks in records."""
         self._herder = herder
         self._tasks = tasks
         self._notices = notices
+        self._sink_lags = sink_lags
 
     def exposition(self) -> tuple[bytes, str]:
         """Return the page and its content type."""
@@ -163,7 +173,21 @@ class WorkerMetrics:
             status = statuses.connector(name)
             waiting.add_metric([name], 0 if status is None else len(status.waits_for))
         yield waiting
+        yield from self._lags(here)
         yield from self._tasks_of_worker()
+
+    def _lags(self, here: Sequence[str]) -> Iterator[Metric]:
+        """Yield the lag of sinks, and the number of tasks that autoscaling wants."""
+        lag = GaugeMetricFamily(_SINK_LAG, "Records that a sink has not written yet.", labels=["connector"])
+        for name, records in sorted(self._sink_lags().items()):
+            lag.add_metric([name], records)
+        yield lag
+        wanted = GaugeMetricFamily(_WANTED, "Tasks that autoscaling wants a sink to have.", labels=["connector"])
+        for name in here:
+            tasks = self._herder.autoscaling.wanted_tasks(name)
+            if tasks is not None:
+                wanted.add_metric([name], tasks)
+        yield wanted
 
     def _tasks_of_worker(self) -> Iterator[Metric]:
         """Yield what is known about each task of this worker, also about one that has failed and does not run."""

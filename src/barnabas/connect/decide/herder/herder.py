@@ -16,6 +16,7 @@ topics, and events of connectors and tasks. The parts:
 ``assigned_work``   work that should run here
 ``fencing``         earlier tasks of exactly-once sources are fenced before a task starts
 ``reconfiguration`` new task configs, sent to the leader or written by the leader
+``autoscaling``     the number of tasks of sinks that follow their lag
 ``keys``            the key that signs internal requests
 ``healing``         restarts after failures
 ==================  =================================================================================
@@ -62,6 +63,7 @@ from barnabas.connect.decide.group.membership_events import (
 )
 from barnabas.connect.decide.herder.assigned_work import AssignedWork
 from barnabas.connect.decide.herder.automatic_restarts import AutomaticRestarts
+from barnabas.connect.decide.herder.autoscaling import Autoscaling
 from barnabas.connect.decide.herder.connector_requests import ConnectorRequests
 from barnabas.connect.decide.herder.group_log import GroupLog
 from barnabas.connect.decide.herder.herder_context import HerderContext, PluginCatalog
@@ -117,8 +119,12 @@ class Herder:
         self.assigned_work = AssignedWork(self.work, self.context.configs.snapshot)
         self.rebalance = RebalanceListener(self.context, self.work, self.assigned_work, self._taken_up)
         self.automatic_restarts = AutomaticRestarts(settings.restart_budget, outside, self._heal, self._lasted)
+        self.autoscaling = Autoscaling(self.context, self.statuses, self.reconfiguration_requested)
         self.reconfiguration = TaskReconfiguration(
-            self.context, runs_here=self.work.is_running, fail=self._fail_for_good
+            self.context,
+            runs_here=self.work.is_running,
+            fail=self._fail_for_good,
+            tasks_for=self.autoscaling.tasks_for,
         )
         self.connectors = ConnectorRequests(self.context)
         self.states = StateRequests(self.context)
@@ -233,8 +239,10 @@ class Herder:
     def _taken_up(self) -> None:
         self._has_been_assigned = True
         self.rebalance_times.ended(self._outside.monotonic_ms())
-        self.automatic_restarts.forget_all_but(self.assigned_work.assigned)
-        self.statuses.assigned(self.assigned_work.assigned)
+        assigned = self.assigned_work.assigned
+        self.automatic_restarts.forget_all_but(assigned)
+        self.autoscaling.forget_all_but(frozenset(unit for unit in assigned if isinstance(unit, str)))
+        self.statuses.assigned(assigned)
         self.context.config_writes.assigned()
 
     # -- the topics

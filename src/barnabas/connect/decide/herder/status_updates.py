@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from barnabas.connect.decide.backing_stores.status_records import (
     Failure,
+    Scaling,
     Status,
     StatusRecord,
     TopicStatus,
@@ -97,6 +98,12 @@ class Statuses:
         status = self._here.get(connector)
         if status is not None and status.waits_for != topics:
             self._set(connector, replace(status, waits_for=topics))
+
+    def scaled(self, connector: str, scaling: Scaling | None) -> None:
+        """Note a decision of autoscaling, or that the connector has none any more."""
+        status = self._here.get(connector)
+        if status is not None and status.scaling != scaling:
+            self._set(connector, replace(status, scaling=scaling))
 
     def skipped(self, task: ConnectorTaskId, records: int, dead_letters: int) -> None:
         """Count skipped records. The first are written at once, later ones after a few seconds."""
@@ -272,6 +279,7 @@ class Statuses:
             waits_for=last.waits_for if state is TaskState.RUNNING else (),
             skipped_records=last.skipped_records,
             dead_letters=last.dead_letters,
+            scaling=last.scaling,
         )
 
     def _write(self, unit: Unit, status: Status | None) -> None:
