@@ -18,8 +18,8 @@ HOUR_S = 3_600
 PARTITIONS = frozenset(TopicPartition("t", number) for number in range(8))
 
 
-def sink(arrival: float, *, tasks: int = 1, partitions: int = 8, **more: float) -> SimulatedSink:
-    return SimulatedSink(SETTINGS, partitions, 100, lambda now_s: arrival, tasks=tasks, **more)
+def sink(arrival: float, *, tasks: int = 1, partitions: int = 8, total_rate: float = float("inf")) -> SimulatedSink:
+    return SimulatedSink(SETTINGS, partitions, 100, lambda now_s: arrival, tasks=tasks, total_rate=total_rate)
 
 
 def samples(*positions: tuple[int, int], tasks: int = 2, every_s: int = 60) -> list[LagSample]:
