@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
+import hmac
 import json
 import logging
 import socket
@@ -10,6 +13,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,9 +22,12 @@ from barnabas.common.system_clock import SystemClock
 from barnabas.connect.decide.backing_stores.status_records import Failure
 from barnabas.connect.decide.notices.failure_notice import FailureNotice, NoticeKind
 from barnabas.connect.decide.notices.webhook_attempts import AttemptBudget
+from barnabas.connect.decide.tasks.task_runtime import BatchSucceeded
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType
 from barnabas.connect.run.webhook import Webhook, WebhookSettings
+from barnabas.testing import Node
 from tests.peers.http_receiver import LOST_AFTER, LOST_BEFORE, HttpReceiver, ReceivedRequest, running_receiver
+from tests.peers.in_process_workers import TaskLedger, eventually, in_process_worker
 
 pytestmark = pytest.mark.interop
 
@@ -215,3 +222,48 @@ def test_an_answer_that_never_ends_has_a_limit() -> None:
             thread.join()
     assert webhook.sent == 0
     assert sum(webhook.dropped.values()) == 1
+
+
+def test_a_worker_reports_failures_and_the_recovery_of_a_task(
+    barnabas_node: Node, receiver: HttpReceiver, tmp_path: Path
+) -> None:
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text(f"webhook={SECRET.decode()}\n")
+    settings: dict[str, Any] = {
+        "config.providers": "file",
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+        "barnabas.connect.webhook.url": receiver.url,
+        "barnabas.connect.webhook.secret": f"${{file:{secrets}:webhook}}",
+        "barnabas.connect.task.restart.max.attempts": "1",
+        "barnabas.connect.task.restart.backoff.ms": "50",
+    }
+    task = ConnectorTaskId("orders", 0)
+
+    def types() -> list[str]:
+        return [json.loads(body)["type"] for body in list(receiver.taken.values())]
+
+    async def story() -> None:
+        ledger = TaskLedger()
+        ledger.failing.add("orders")
+        async with in_process_worker(barnabas_node.bootstrap_servers, "reporting", ledger, **settings) as worker:
+            config = {"connector.class": "MockSource", "tasks.max": "1"}
+            (await worker.request("PUT", "/connectors/orders/config", config)).raise_for_status()
+            await eventually(lambda: types() == ["task.failed", "task.exhausted"])
+            ledger.failing.clear()
+            await worker.request("POST", "/connectors/orders/tasks/0/restart")
+            await eventually(lambda: task in ledger.owners)
+            ledger.listeners[task](BatchSucceeded(task))
+            await eventually(lambda: types() == ["task.failed", "task.exhausted", "task.recovered"])
+            webhook = worker.running._webhook
+            assert webhook is not None
+            await eventually(lambda: webhook.sent == 3)
+            page = (await worker.client.get(f"{worker.url}/metrics")).text
+            assert "barnabas_connect_webhook_sent_total 3.0" in page
+
+    asyncio.run(asyncio.wait_for(story(), 100))
+    data = json.loads(receiver.requests[0].body)["data"]
+    assert (data["group"], data["connector"], data["task"], data["reason"]) == ("reporting", "orders", 0, "it broke")
+    for request in receiver.requests:
+        signed = f"{request.key}.{request.headers['webhook-timestamp']}.".encode() + request.body
+        digest = hmac.new(SECRET, signed, hashlib.sha256).digest()
+        assert request.headers["webhook-signature"] == f"v1,{base64.b64encode(digest).decode()}"
