@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 
+from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS
 from barnabas.connect.decide.tasks.task_runtime import (
     TaskFailed,
     TaskListener,
@@ -19,6 +20,7 @@ from barnabas.connect.decide.tasks.task_runtime import (
     TaskStopped,
 )
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
+from barnabas.connect.metrics.task_metrics import TaskFigures, TaskKind
 from barnabas.connect.run.running_worker import RunningWorker
 from barnabas.connect.run.worker import Worker
 from barnabas.connect.settings.worker_config import worker_config_of
@@ -62,6 +64,11 @@ class _Runtime:
         self._worker = worker
         self._ledger = ledger
         self._tasks: dict[ConnectorTaskId, TaskListener] = {}
+        self._figures: dict[ConnectorTaskId, TaskFigures] = {}
+
+    def figures(self, task: ConnectorTaskId) -> TaskFigures | None:
+        """Return figures of a task that has done nothing yet."""
+        return self._figures.get(task)
 
     async def start_task(self, start: TaskStart, listener: TaskListener) -> None:
         if start.task.connector in self._ledger.failing:
@@ -70,6 +77,8 @@ class _Runtime:
             return
         self._ledger.start(self._worker, start)
         self._tasks[start.task] = self._ledger.listeners[start.task] = listener
+        figures = self._figures[start.task] = TaskFigures(monotonic_ms=lambda: 0, epoch_ms=lambda: 0)
+        figures.is_of(TaskKind.SINK if TASK_PARTITIONS in start.task_config else TaskKind.SOURCE)
         is_paused = start.target_state is TargetState.PAUSED
         listener(TaskPaused(start.task) if is_paused else TaskRunning(start.task))
 

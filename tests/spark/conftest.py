@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 os.environ["PYARROW_IGNORE_TIMEZONE"] = "1"  # assertDataFrameEqual loads pandas-on-Spark, which warns without it.
 
 SETTINGS = {
+    "spark.scheduler.mode": "FAIR",  # As in a worker's session.
     "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "1",
     "spark.sql.session.timeZone": "UTC",

@@ -58,6 +58,22 @@ def task_of(spark: SparkSession, people: ConnectorKit) -> SinkTask:
     return task
 
 
+def test_a_catalog_opens_on_a_thread_that_has_not_started_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """A task of another connector may have started it."""
+    people, failures = kit(tmp_path), []
+
+    def open_catalog() -> None:
+        try:
+            IcebergCatalog.of(people.config).open(spark)
+        except Exception as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=open_catalog)
+    thread.start()
+    thread.join()
+    assert failures == []
+
+
 def test_a_batch_is_one_snapshot_with_its_positions_whichever_task_writes_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -108,12 +108,21 @@ class LastFailure(msgspec.Struct, frozen=True):
     next: str
 
 
+class LastScaling(msgspec.Struct, frozen=True):
+    """The last decision of autoscaling. ``time`` in milliseconds since 1970."""
+
+    time: int
+    tasks: int
+    reason: str
+
+
 class ConnectorDetails(ConnectorState, frozen=True, omit_defaults=True):
     """``waits_for``: topics of a sink that do not exist."""
 
     last_failure: LastFailure | None = None
     waits_for: tuple[str, ...] = ()
     dead_letter_topic: str = ""
+    autoscaling: LastScaling | None = None
 
 
 class TaskDetails(TaskStatus, frozen=True, omit_defaults=True):

@@ -53,6 +53,7 @@ def status_document(status: Document) -> Document:
         "last_failure": connector.get("last_failure"),
         "waits_for": connector.get("waits_for") or [],
         "dead_letter_topic": connector.get("dead_letter_topic") or "",
+        "autoscaling": connector.get("autoscaling"),
         "tasks": [
             {
                 "task": task["id"],
@@ -122,7 +123,8 @@ def _joined(*parts: str) -> str:
 
 
 def failure_notes(statuses: Iterable[Document]) -> list[str]:
-    """Return the reason of each failure, in a few lines. The document contains the whole stack trace."""
+    """Return the reason of each failure, in a few lines, and what autoscaling has decided. The document contains the
+    whole stack trace."""
     notes = []
     for status in statuses:
         document = status_document(status)
@@ -133,6 +135,8 @@ def failure_notes(statuses: Iterable[Document]) -> list[str]:
             for task in document["tasks"]
             if task["trace"]
         ]
+        if document["autoscaling"]:
+            notes.append(f"{document['connector']}: autoscaling: {document['autoscaling']['reason']}")
         if any(task["dead_letters"] for task in document["tasks"]):
             notes.append(
                 f"{document['connector']}: topic {document['dead_letter_topic']} has its dead letters; "

@@ -7,8 +7,8 @@ gauge that is 1. Values are read from the worker on request.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -24,13 +24,17 @@ if TYPE_CHECKING:
     from barnabas.connect.decide.herder.herder import Herder
     from barnabas.connect.metrics.task_metrics import MeasuredTasks
 
-__all__ = ["WorkerMetrics"]
+__all__ = ["NoticeCounts", "WorkerMetrics"]
 
 _WORKER = "kafka_connect_connect_worker_metrics"
 _REBALANCE = "kafka_connect_connect_worker_rebalance_metrics"
 _COORDINATOR = "kafka_connect_connect_coordinator_metrics"
 _CONNECTOR = "kafka_connect_connector_metrics"
 _TASK = "kafka_connect_connector_task_metrics"
+
+_WEBHOOK = "barnabas_connect_webhook"
+_SINK_LAG = "barnabas_connect_sink_lag_records"
+_WANTED = "barnabas_connect_connector_autoscale_tasks"
 
 _COUNTED = {
     TaskState.RUNNING: "running",
@@ -52,13 +56,34 @@ _OWN_OF_TASKS = {
 }
 
 
+class NoticeCounts(Protocol):
+    """The notices of a webhook since the worker started."""
+
+    sent: int
+    retries: int
+    dropped: dict[str, int]
+    """Notices that were not delivered, by reason."""
+
+    @property
+    def waiting(self) -> int: ...
+
+
 class WorkerMetrics:
     """A collector of prometheus-client, by its method ``collect``."""
 
-    def __init__(self, herder: Herder, tasks: MeasuredTasks | None = None) -> None:
-        """``tasks`` is the task runtime, if it measures the tasks."""
+    def __init__(
+        self,
+        herder: Herder,
+        tasks: MeasuredTasks | None = None,
+        notices: NoticeCounts | None = None,
+        sink_lags: Callable[[], Mapping[str, int]] = dict,
+    ) -> None:
+        """``tasks`` is the task runtime, if it measures the tasks; ``notices`` those of the webhook, if one is set;
+        ``sink_lags`` returns the lag of sinks in records."""
         self._herder = herder
         self._tasks = tasks
+        self._notices = notices
+        self._sink_lags = sink_lags
 
     def exposition(self) -> tuple[bytes, str]:
         """Return the page and its content type."""
@@ -74,6 +99,8 @@ class WorkerMetrics:
         yield from self._words()
         yield from self._connectors()
         yield from self._measured_tasks()
+        if self._notices is not None:
+            yield from _webhook_families(self._notices)
 
     def _numbers(self) -> Iterator[tuple[str, str, float]]:
         herder = self._herder
@@ -146,7 +173,21 @@ class WorkerMetrics:
             status = statuses.connector(name)
             waiting.add_metric([name], 0 if status is None else len(status.waits_for))
         yield waiting
+        yield from self._lags(here)
         yield from self._tasks_of_worker()
+
+    def _lags(self, here: Sequence[str]) -> Iterator[Metric]:
+        """Yield the lag of sinks, and the number of tasks that autoscaling wants."""
+        lag = GaugeMetricFamily(_SINK_LAG, "Records that a sink has not written yet.", labels=["connector"])
+        for name, records in sorted(self._sink_lags().items()):
+            lag.add_metric([name], records)
+        yield lag
+        wanted = GaugeMetricFamily(_WANTED, "Tasks that autoscaling wants a sink to have.", labels=["connector"])
+        for name in here:
+            tasks = self._herder.autoscaling.wanted_tasks(name)
+            if tasks is not None:
+                wanted.add_metric([name], tasks)
+        yield wanted
 
     def _tasks_of_worker(self) -> Iterator[Metric]:
         """Yield what is known about each task of this worker, also about one that has failed and does not run."""
@@ -185,6 +226,22 @@ def _family(name: str, text: str, labels: Sequence[str] = ()) -> CounterMetricFa
     if name.endswith("_total"):
         return CounterMetricFamily(name.removesuffix("_total"), text, labels=labels)
     return GaugeMetricFamily(name, text, labels=labels)
+
+
+def _webhook_families(notices: NoticeCounts) -> Iterator[Metric]:
+    numbers: Mapping[str, tuple[str, int]] = {
+        "sent_total": ("Notices that the webhook accepted.", notices.sent),
+        "retries_total": ("Attempts to send a notice again.", notices.retries),
+        "waiting": ("Notices that wait for the webhook.", notices.waiting),
+    }
+    for name, (text, value) in numbers.items():
+        family = _family(f"{_WEBHOOK}_{name}", text)
+        family.add_metric([], value)
+        yield family
+    dropped = _family(f"{_WEBHOOK}_dropped_total", "Notices that were not delivered, by reason.", ["reason"])
+    for reason, count in notices.dropped.items():
+        dropped.add_metric([reason], count)
+    yield dropped
 
 
 def _start_rows(starts: StartUps, what: str) -> Iterator[tuple[str, str, float]]:

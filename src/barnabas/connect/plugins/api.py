@@ -260,6 +260,15 @@ class Connector:
         """
         return {}
 
+    @classmethod
+    def why_tasks_are_fixed(cls) -> str | None:
+        """Return why the number of tasks may not follow the lag (``barnabas.tasks.autoscale.enable``), without a full
+        stop; None if it may. The reason is a part of the error."""
+        return (
+            f"{cls.__name__} is a source. With another number of tasks a source divides its work anew and may read "
+            "records again, so only tasks.max changes it"
+        )
+
     def start(self) -> None:
         """Called once before ``task_configs``."""
 
@@ -331,6 +340,12 @@ class SinkConnector(Connector):
 
     def task_configs(self, max_tasks: int) -> Sequence[Config]:
         return [dict(self.config) for _ in range(max_tasks)]
+
+    @classmethod
+    def why_tasks_are_fixed(cls) -> str | None:
+        if cls.task_configs is SinkConnector.task_configs:
+            return None
+        return f"{cls.__name__} decides itself how many tasks it has"
 
     @classmethod
     def alter_offsets(cls, config: Config, offsets: Mapping[TopicPartition, int | None]) -> bool:

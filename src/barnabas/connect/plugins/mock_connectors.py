@@ -55,9 +55,6 @@ class _MockConnector(Connector):
             self._timer.daemon = True
             self._timer.start()
 
-    def task_configs(self, max_tasks: int) -> Sequence[Config]:
-        return [dict(self.config) for _ in range(max_tasks)]
-
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -111,6 +108,9 @@ class MockSourceConnector(_MockConnector, SourceConnector):
     version = __version__
     task_class = MockSourceTask
     aliases = (f"{_PACKAGE}.MockSourceConnector",)
+
+    def task_configs(self, max_tasks: int) -> Sequence[Config]:
+        return [dict(self.config) for _ in range(max_tasks)]
 
 
 class MockSinkConnector(_MockConnector, SinkConnector):

@@ -11,6 +11,7 @@ import logging
 from contextlib import AsyncExitStack
 from importlib.metadata import PackageNotFoundError, version
 from time import monotonic
+from uuid import uuid4
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -40,6 +41,8 @@ from barnabas.connect.run.herder_setup import group_settings, herder_settings, k
 from barnabas.connect.run.internal_topics.worker_topics import WorkerTopics
 from barnabas.connect.run.known_secrets import InsightWithoutSecrets, KnownSecrets
 from barnabas.connect.run.running_connectors import RunningConnectors, TopicPartitions
+from barnabas.connect.run.sink_lags import SinkLags
+from barnabas.connect.run.webhook import Webhook, WebhookSettings
 from barnabas.connect.run.worker_outside import WorkerOutside
 from barnabas.connect.settings.worker_config import WorkerConfig
 
@@ -109,17 +112,25 @@ class RunningWorker:
             validation=validation,
             admin_properties=config.admin_properties,
         )
+        self._webhook = _webhook_of(config, rest, clock)
         self.herder = Herder(
             herder_settings(config, worker_id=rest.worker_id, url=rest.advertised_url),
             registry,
             key_rotation(config),
             self.outside,
+            *(() if self._webhook is None else (self._webhook.notice,)),
         )
+        self._sink_lags = SinkLags(self.herder, AdminLags(admin, monotonic), self._offset_reset)
+        if self._webhook is not None:
+            parts.push_async_callback(self._webhook.close)
+        parts.push_async_callback(self._sink_lags.close)
         for close in (connectors.close, self.outside.close, rest.stop, self.group.close):  # The last one closes first.
             parts.push_async_callback(close)
 
     def begin(self) -> None:
         """Open the REST API and join the group, after the topics were read to their ends."""
+        if self._webhook is not None:
+            self._webhook.begin()
         self.herder.topics_read()
         self.rest.open(
             self.herder,
@@ -134,6 +145,7 @@ class RunningWorker:
         if self.config.barnabas_connect_console_enable:
             self._mount_console()
         self.group.start()
+        self._sink_lags.begin()
         polling = asyncio.create_task(self._poll(), name="poll of the group")
         self._parts.callback(polling.cancel)
         log.info("worker of group %s is listening on %s", self.config.group_id, self.rest.advertised_url)
@@ -172,10 +184,15 @@ class RunningWorker:
             self.group.poll(self.herder.stage() or "")
             await asyncio.sleep(_POLL_S)
 
+    @property
+    def _offset_reset(self) -> str:
+        return self.config.texts.get("consumer.auto.offset.reset") or "earliest"
+
     # -- pages beside the API
 
     def _mount_metrics(self) -> None:
-        metrics = WorkerMetrics(self.herder, self.tasks if isinstance(self.tasks, MeasuredTasks) else None)
+        measured = self.tasks if isinstance(self.tasks, MeasuredTasks) else None
+        metrics = WorkerMetrics(self.herder, measured, self._webhook, lambda: self._sink_lags.lags)
 
         async def page(scope: dict, receive: object, send: object) -> None:  # type: ignore[type-arg]
             Request(scope)
@@ -193,7 +210,7 @@ class RunningWorker:
             worker_id=worker_id,
             now_s=monotonic,
             lags=AdminLags(self._admin, monotonic),
-            offset_reset=self.config.texts.get("consumer.auto.offset.reset") or "earliest",
+            offset_reset=self._offset_reset,
             insight=None if insight is None else InsightWithoutSecrets(insight, self._secrets.hide),
             dead_letters=self._dead_letters,
         )
@@ -234,6 +251,15 @@ class RunningWorker:
     async def close(self) -> None:
         """Close everything immediately, without leaving the group."""
         await self._parts.aclose()
+
+
+def _webhook_of(config: WorkerConfig, rest: RestServer, clock: Clock) -> Webhook | None:
+    settings = WebhookSettings.of(config)
+    if settings is None:
+        return None
+    return Webhook(
+        settings, group=config.group_id, worker=rest.worker_id, clock=clock, new_id=lambda: f"msg_{uuid4().hex}"
+    )
 
 
 def _commit() -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from barnabas.common.config_providers import has_reference
 
-__all__ = ["HOW_TO_KEEP_SECRETS", "plain_secrets"]
+__all__ = ["HOW_TO_KEEP_SECRETS", "HOW_TO_WRITE_REFERENCES", "plain_secrets"]
 
 _OF_A_STORE = re.compile(r"(^|\.)(fs\.s3a|s3|aws|catalog)\.")
 _SECRET = re.compile(
@@ -19,9 +19,12 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 
-HOW_TO_KEEP_SECRETS = (
+HOW_TO_WRITE_REFERENCES = (
     "write it as a reference to a config provider, such as ${file:/etc/barnabas/secrets.properties:NAME}, with "
-    "config.providers=file in the worker's settings; or omit it, and use credentials of the machine: see "
+    "config.providers=file in the worker's settings"
+)
+HOW_TO_KEEP_SECRETS = (
+    f"{HOW_TO_WRITE_REFERENCES}; or omit it, and use credentials of the machine: see "
     "barnabas.connect.spark.s3.credentials"
 )
 

@@ -26,7 +26,8 @@ from barnabas.common.settings.given_settings import read_settings
 from barnabas.common.settings.problem import InvalidSettings, SettingProblem
 from barnabas.common.settings.setting import SupportState
 from barnabas.connect.settings.listener_urls import Listener, advertised_listener, parse_listeners, worker_url
-from barnabas.connect.settings.plain_secrets import HOW_TO_KEEP_SECRETS, plain_secrets
+from barnabas.connect.settings.plain_secrets import HOW_TO_KEEP_SECRETS, HOW_TO_WRITE_REFERENCES, plain_secrets
+from barnabas.connect.settings.webhook_rules import WEBHOOK_SECRET
 from barnabas.connect.settings.worker_config_rules import WorkerRules
 from barnabas.connect.settings.worker_settings import REMOVED_WORKER_SETTINGS, WORKER_CONFIG_DEF, WorkerSettings
 
@@ -170,6 +171,8 @@ class _Reading:
             self.add(name, f"{name}: {what}")
         for name in plain_secrets(self.texts):
             self.add(name, f"{name} is a secret in plain text", HOW_TO_KEEP_SECRETS)
+        if WEBHOOK_SECRET in self.texts and not has_reference(self.texts[WEBHOOK_SECRET]):
+            self.add(WEBHOOK_SECRET, f"{WEBHOOK_SECRET} is a secret in plain text", HOW_TO_WRITE_REFERENCES)
         for name, text in self.texts.items():
             if name.startswith("config.providers") or not has_reference(text):
                 continue

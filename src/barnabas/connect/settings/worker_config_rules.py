@@ -16,6 +16,7 @@ from typing import Any
 from barnabas.common.config_def import ConfigException, ConfigStateException, ConfigValue
 from barnabas.connect.mac_algorithms import UnsupportedAlgorithm, UnusableKeySize, key_generator, key_size, mac
 from barnabas.connect.settings.listener_urls import Listener, UnusableListener, parse_listeners
+from barnabas.connect.settings.webhook_rules import webhook_problems
 from barnabas.connect.settings.worker_settings import WORKER_CONFIG_DEF
 
 __all__ = ["WorkerRules", "check_header_rules"]
@@ -76,6 +77,7 @@ class WorkerRules:
         self._policy()
         self._rest()
         self._authentication()
+        self.problems += webhook_problems(self._values)
 
     def _value(self, name: str) -> Any:
         return self._values[name] if name in self._values else WORKER_CONFIG_DEF[name].default

@@ -36,6 +36,7 @@ from barnabas.common.settings.setting import (
 )
 
 if TYPE_CHECKING:
+    from barnabas.common.config_value import Password
     from barnabas.connect.settings.listener_urls import Listener
 
 __all__ = ["REMOVED_WORKER_SETTINGS", "WORKER_CONFIG_DEF", "WorkerSettings", "worker_config_doc"]
@@ -327,6 +328,22 @@ class BarnabasWorkerSettings(SettingTable):
         "The running time after which a task regains all its restarts.")
     barnabas_connect_users_file = by_name(STRING, None, "nonempty", MEDIUM, READ_ONLY,
         "A file with users and hashed passwords for basic authentication, one user per line.")
+    barnabas_connect_webhook_events: list[str] = setting(LIST, "failed,exhausted,recovered", "list+:failed|exhausted|recovered", LOW, READ_ONLY,
+        "The events of connectors and tasks that the webhook receives. failed: a failure that an automatic restart follows. exhausted: a failure that none follows. recovered: the first batch that succeeds after a failure.")
+    barnabas_connect_webhook_queue_max: int = setting(INT, "100", "1..10000", LOW, READ_ONLY,
+        "The number of events that may wait for the webhook. If more happen, the oldest is dropped, counted and logged.")
+    barnabas_connect_webhook_retry_backoff_max_ms: int = setting(LONG, "60000", "1..", LOW, READ_ONLY,
+        "The longest pause before an event is sent to the webhook again.")
+    barnabas_connect_webhook_retry_backoff_ms: int = setting(LONG, "1000", "1..", LOW, READ_ONLY,
+        "The first pause before an event is sent to the webhook again. Each further pause is twice as long.")
+    barnabas_connect_webhook_retry_max_attempts: int = setting(INT, "5", "0..", LOW, READ_ONLY,
+        "How often an event is sent again if the webhook does not answer, or answers with 408, 425, 429 or 5xx.")
+    barnabas_connect_webhook_secret: Password | None = setting(PASSWORD, None, "", MEDIUM, READ_ONLY,
+        "The secret that signs the requests to the webhook: at least 16 bytes, or base64 after whsec_. It must be a reference to a config provider. Empty: requests are not signed.")
+    barnabas_connect_webhook_timeout_ms: int = setting(LONG, "10000", "1..", LOW, READ_ONLY,
+        "How long an attempt to send an event to the webhook may take.")
+    barnabas_connect_webhook_url: str | None = setting(STRING, None, "nonempty", MEDIUM, READ_ONLY,
+        "The http or https URL that receives failures and recoveries of connectors and tasks, as signed JSON. May be a reference to a config provider, because the URL of a webhook is often a secret. Empty: none.")
     barnabas_log_format: str = setting(STRING, "text", "text|json", LOW, READ_ONLY,
         "The format of log lines: text, or json.")
     barnabas_log_level: str = setting(STRING, "INFO", "i:DEBUG|INFO|WARN|ERROR", LOW, READ_ONLY,

@@ -7,7 +7,7 @@ whatever of it still runs must no longer commit a position, write a dead letter 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 __all__ = ["BatchGate", "QueryEnds"]
@@ -18,7 +18,9 @@ class QueryEnds(Exception):
 
 
 class BatchGate:
-    def __init__(self) -> None:
+    def __init__(self, failed: Callable[[], None] = lambda: None) -> None:
+        """``failed`` is called, on the thread of the batch, when one has failed."""
+        self._failed = failed
         self._changed = threading.Condition()
         self._is_running = False
         self._is_closed = False
@@ -38,6 +40,7 @@ class BatchGate:
         except BaseException as error:
             if not self._is_fenced:
                 self.failure = error
+                self._failed()
             raise
         finally:
             with self._changed:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.connect.plugins.api import SourceOffset, SourceTask
 from barnabas.connect_spark.queries.batch_gate import QueryEnds
 from barnabas.connect_spark.sessions.scala_values import ScalaValues
+from barnabas.connect_spark.sessions.session_kind import use_pool
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,8 +78,12 @@ class Poller:
         gate: BatchGate,
         interval_s: float,
         pending: Polled | None = None,
+        *,
+        pool: str = "",
     ) -> None:
-        """``pending`` are the records that an earlier poller had found when its query was paused."""
+        """``pending`` are the records that an earlier poller had found when its query was paused. ``pool`` is the
+        scheduler pool for the jobs of ``poll``."""
+        self._pool = pool
         self._task = task
         self._spark = spark
         self._gate = gate
@@ -181,6 +186,9 @@ class Poller:
 
     def _poll(self) -> Polled | Exception | None:
         try:
+            pool, self._pool = self._pool, ""
+            if pool:  # Of this thread, from now on.
+                use_pool(self._spark, pool)
             return self._task.poll(self._spark)
         except Exception as error:
             return error

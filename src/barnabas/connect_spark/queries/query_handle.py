@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.connect_spark.positions.checkpoints import Checkpoint
 from barnabas.connect_spark.queries.batch_gate import QueryEnds
+from barnabas.connect_spark.sessions.session_kind import use_pool
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -75,7 +76,7 @@ def start_query(
             process(frame, batch_number, handle)
 
     logging.getLogger("py4j.clientserver").addFilter(_is_error)  # Adding it again does nothing.
-    records.sparkSession.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
+    use_pool(records.sparkSession, pool)
     query = (
         records.writeStream.queryName(name)
         .foreachBatch(batch)

@@ -53,7 +53,7 @@ from barnabas.connect_spark.queries.source_delivery import (
     SourceDelivery,
     TransactionCalls,
 )
-from barnabas.connect_spark.sessions.session_kind import is_remote
+from barnabas.connect_spark.sessions.session_kind import is_remote, use_pool
 from barnabas.connect_spark.sessions.spark_settings import QuerySettings
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ class SourceProgram:
     # ---- QueryProgram
 
     def start(self, spark: SparkSession, gate: BatchGate) -> RunningQuery:
+        use_pool(spark, self._spec.task.connector)
         self._delivery.open(spark)
         if not self._is_started:
             self._is_started = True
@@ -134,7 +135,8 @@ class SourceProgram:
         if isinstance(self._task, PolledSourceTask):
             pending = self._end_polling()
             interval_s = self._settings.trigger_interval_ms / 1000
-            self._poller = poller = Poller(self._task, spark, gate, interval_s, pending)
+            pool = self._spec.task.connector
+            self._poller = poller = Poller(self._task, spark, gate, interval_s, pending, pool=pool)
 
             def process_polled(frame: DataFrame, number: int, handle: BatchEnds) -> None:
                 began_s = time.monotonic()

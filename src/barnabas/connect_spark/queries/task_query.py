@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
@@ -34,7 +35,11 @@ __all__ = ["QueryProgram", "TaskQuery"]
 log = logging.getLogger(__name__)
 
 _LOOK_S = 0.25
-"""How often to check whether a query still runs."""
+"""How often to check whether a query has ended that is expected to end."""
+_LOOK_STEADY_S = 2.0
+"""How often to check whether a query still runs, a while after its start. The failure of a batch is noticed at once:
+this is for a query that ends outside of a batch. Many idle tasks would otherwise cost more than their queries."""
+_STEADY_AFTER_S = 10.0
 
 
 class QueryProgram(Protocol):
@@ -77,7 +82,9 @@ class TaskQuery:
         self._changed = threading.Condition()
         self._program: QueryProgram | None = None
         self._query: RunningQuery | None = None
-        self._gate = BatchGate()
+        self._gate = BatchGate(self._batch_failed)
+        self._started_s = 0.0
+        """When the query was started, of a monotonic clock."""
         self._thread = threading.Thread(target=self._run, name=f"connect-{task}", daemon=True)
 
     def begin(self) -> None:
@@ -150,8 +157,9 @@ class TaskQuery:
             return
         if self._program is None:
             self._program = self._make_program()
-        self._gate = BatchGate()
+        self._gate = BatchGate(self._batch_failed)
         self._query = self._program.start(spark, self._gate)
+        self._started_s = time.monotonic()
 
     def _session(self) -> SparkSession:
         with self._changed:
@@ -167,7 +175,20 @@ class TaskQuery:
             target_state, has_query = self._target_state, self._query is not None
             idle = target_state is TargetState.PAUSED or (target_state is TargetState.STARTED and has_query)
             if idle:
-                self._changed.wait_for(lambda: self._target_state is not target_state, _LOOK_S if has_query else None)
+                failure = self._gate.failure
+                self._changed.wait_for(
+                    lambda: self._target_state is not target_state or self._gate.failure is not failure,
+                    self._look_s(failure) if has_query else None,
+                )
+
+    def _look_s(self, failure: BaseException | None) -> float:
+        is_steady = failure is None and time.monotonic() - self._started_s >= _STEADY_AFTER_S
+        return _LOOK_STEADY_S if is_steady else _LOOK_S
+
+    def _batch_failed(self) -> None:
+        """Called on the thread of a batch."""
+        with self._changed:
+            self._changed.notify_all()
 
     def _check_query(self) -> None:
         """Raise the error of a query that has ended on its own."""

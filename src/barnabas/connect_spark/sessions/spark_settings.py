@@ -32,6 +32,8 @@ _TRIGGER = "barnabas.trigger.interval.ms"
 _BATCH = "barnabas.batch.records.max"
 _BOUNDARY_INTERVAL = "transaction.boundary.interval.ms"
 _FLUSH_INTERVAL = "offset.flush.interval.ms"
+_OF_A_START = ("spark.driver.", "spark.executor.", "spark.dynamicAllocation.", "spark.jars", "spark.scheduler.mode")
+"""Settings of Spark that no session of a running server can change."""
 _STAGE_ATTEMPTS = "spark.stage.maxConsecutiveAttempts"
 
 
@@ -54,6 +56,7 @@ class SparkSettings:
         master = worker_config.get(_MASTER, WORKER_CONFIG_DEF[_MASTER].default_text or "").strip()
         if master.startswith("sc://"):
             _check_server(master)
+            _refuse_own_session(worker_config, values)
         elif not _MASTERS.fullmatch(master):
             raise ConfigException(
                 _MASTER,
@@ -137,6 +140,23 @@ def _check_server(master: str) -> None:
         )
     if ";session_id=" in master:
         raise ConfigException(_MASTER, shown, "The worker gives each task a session of its own: omit session_id")
+
+
+def _refuse_own_session(worker_config: Mapping[str, str], values: Mapping[str, ConfigValue]) -> None:
+    """Refuse settings of a session that the worker starts: a server has its own. Raise ConfigException."""
+    for name in (_DELTA, _ICEBERG, _S3):
+        if values[name]:
+            raise ConfigException(
+                name,
+                "true",
+                "A Spark Connect server (sc://) has the packages with which it was started, and the connectors that "
+                "need this one do not run there: remove it, or use local[*] or spark://host:port",
+            )
+    for name, value in worker_config.items():
+        if name.removeprefix(SPARK_CONF_PREFIX).startswith(_OF_A_START) and name.startswith(SPARK_CONF_PREFIX):
+            raise ConfigException(
+                name, value, "It has an effect only where a Spark Connect server (sc://) is started: set it there"
+            )
 
 
 def _names_avro(worker_config: Mapping[str, str]) -> bool:

@@ -354,3 +354,47 @@ class TestFile:
             "offset.flush.interval.ms has no effect here. Positions are written after each batch of records. "
             "It is only the default of transaction.boundary.interval.ms"
         ]
+
+
+class TestWebhook:
+    URL = "barnabas.connect.webhook.url"
+    SECRET = "barnabas.connect.webhook.secret"
+
+    @pytest.mark.parametrize("url", ["https://hooks.example/T0/B0?x=1", "http://127.0.0.1:9093/alerts"])
+    def test_a_url_of_http_is_accepted(self, url: str) -> None:
+        assert problems_of({self.URL: url}) == []
+
+    @pytest.mark.parametrize(
+        ("url", "reason"),
+        [
+            ("hooks.example/T0", "must begin with https://"),
+            ("ftp://hooks.example/", "must begin with https://"),
+            ("https:///T0-in-the-path", "must begin with https://"),
+            ("https://user:word@hooks.example/", "must not have a user or a password"),
+            ("https://hooks.example/#T0", "must not have a fragment"),
+            ("https://hooks.example:70000/", "can't be parsed"),
+        ],
+    )
+    def test_another_url_is_refused_without_being_shown(self, url: str, reason: str) -> None:
+        [problem] = problems_of({self.URL: url})
+        assert reason in problem
+        assert "T0" not in problem
+        assert "word@" not in problem
+
+    def test_a_secret_must_be_a_reference(self, tmp_path: Path) -> None:
+        assert "is a secret in plain text" in problems_of({self.URL: "https://h/", self.SECRET: "0123456789abcdef"})[0]
+
+    def test_a_secret_comes_from_a_provider_and_is_checked(self, tmp_path: Path) -> None:
+        secrets = tmp_path / "secrets.properties"
+        secrets.write_text("long=0123456789abcdef\nshort=abc\n")
+        provider = {
+            "config.providers": "file",
+            "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+        }
+        given = {self.URL: "https://h/", **provider}
+        assert problems_of({**given, self.SECRET: f"${{file:{secrets}:long}}"}) == []
+        [problem] = problems_of({**given, self.SECRET: f"${{file:{secrets}:short}}"})
+        assert "it has 3 bytes" in problem
+        assert "abc" not in problem
+        [problem] = problems_of({**provider, self.SECRET: f"${{file:{secrets}:long}}"})
+        assert "has no effect without barnabas.connect.webhook.url" in problem

@@ -96,6 +96,20 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
     return Worker()
 
 
+def test_a_failed_batch_is_noticed_without_waiting_for_the_next_look(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_query, "_LOOK_STEADY_S", 600)
+    monkeypatch.setattr(task_query, "_STEADY_AFTER_S", 0)
+    begun(worker)
+    worker.until(lambda: RUNNING in worker.events)
+    with pytest.raises(OSError, match="disk"), worker.gates[0].batch():
+        raise OSError("the disk is full")
+    worker.queries[0].fail(RuntimeError("Spark has only the text"))
+    worker.until(lambda: isinstance(worker.events[-1], TaskFailed))
+    assert "the disk is full" in worker.events[-1].trace  # type: ignore[union-attr]
+
+
 def begun(worker: Worker, state: TargetState = TargetState.STARTED) -> TaskQuery:
     query = TaskQuery(
         TASK,

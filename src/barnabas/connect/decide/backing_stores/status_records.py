@@ -19,6 +19,7 @@ from barnabas.connect.identifiers import ConnectorTaskId, TaskState
 __all__ = [
     "ConnectorKey",
     "Failure",
+    "Scaling",
     "Status",
     "StatusKey",
     "StatusRecord",
@@ -61,6 +62,15 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Scaling:
+    """The last decision of autoscaling that an owner should see."""
+
+    tasks: int
+    reason: str
+    decided_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """The status of a connector or task, as reported by its worker of that generation of the group.
 
@@ -79,6 +89,8 @@ class Status:
     """Bad records of a task that were left out, since it was created."""
     dead_letters: int = 0
     """Those that were written to the dead-letter topic."""
+    scaling: Scaling | None = None
+    """For a connector with autoscaling."""
 
     @property
     def text(self) -> str | None:
@@ -186,7 +198,9 @@ def _own_fields(status: Status) -> dict[str, JsonValue]:
         "skipped_records": status.skipped_records,
         "dead_letters": status.dead_letters,
     }
-    failure = status.failure
+    scaling, failure = status.scaling, status.failure
+    if scaling is not None:
+        fields["scaling"] = {"tasks": scaling.tasks, "reason": scaling.reason, "decided_ms": scaling.decided_ms}
     if failure is not None:
         fields["failure"] = {
             "failed_ms": failure.failed_ms,
@@ -227,10 +241,15 @@ def _with_own_fields(status: Status, fields: dict[str, JsonValue]) -> Status:
         waits_for=tuple(str(topic) for topic in waits_for),
         skipped_records=_integer({"skipped_records": 0, **fields}, "skipped_records"),
         dead_letters=_integer({"dead_letters": 0, **fields}, "dead_letters"),
+        scaling=None if fields.get("scaling") is None else _scaling(_object(fields["scaling"], "scaling")),
     )
     if fields.get("failure") is None:
         return status
     return replace(status, trace=None, failure=_failure(status.trace or "", _object(fields["failure"], "failure")))
+
+
+def _scaling(fields: dict[str, JsonValue]) -> Scaling:
+    return Scaling(_integer(fields, "tasks"), _text(fields, "reason"), _integer(fields, "decided_ms"))
 
 
 def _failure(text: str, fields: dict[str, JsonValue]) -> Failure:

@@ -57,6 +57,11 @@ class AutomaticRestarts:
         attempts = self._attempts.get(unit)
         return attempts.count if attempts is not None else 0
 
+    def is_planned(self, unit: Unit) -> bool:
+        """Return whether a restart follows."""
+        attempts = self._attempts.get(unit)
+        return attempts is not None and attempts.pending is not None
+
     def running(self, unit: Unit) -> None:
         attempts = self._attempts.get(unit)
         if attempts is not None and attempts.running_since_ms is None:

@@ -16,6 +16,7 @@ topics, and events of connectors and tasks. The parts:
 ``assigned_work``   work that should run here
 ``fencing``         earlier tasks of exactly-once sources are fenced before a task starts
 ``reconfiguration`` new task configs, sent to the leader or written by the leader
+``autoscaling``     the number of tasks of sinks that follow their lag
 ``keys``            the key that signs internal requests
 ``healing``         restarts after failures
 ==================  =================================================================================
@@ -62,6 +63,7 @@ from barnabas.connect.decide.group.membership_events import (
 )
 from barnabas.connect.decide.herder.assigned_work import AssignedWork
 from barnabas.connect.decide.herder.automatic_restarts import AutomaticRestarts
+from barnabas.connect.decide.herder.autoscaling import Autoscaling
 from barnabas.connect.decide.herder.connector_requests import ConnectorRequests
 from barnabas.connect.decide.herder.group_log import GroupLog
 from barnabas.connect.decide.herder.herder_context import HerderContext, PluginCatalog
@@ -78,6 +80,7 @@ from barnabas.connect.decide.herder.state_requests import StateRequests
 from barnabas.connect.decide.herder.status_updates import Statuses, state_of
 from barnabas.connect.decide.herder.task_reconfiguration import TaskReconfiguration
 from barnabas.connect.decide.herder.zombie_fencing import ZombieFencing
+from barnabas.connect.decide.notices.failure_notice import FailureNotice, NoticeKind
 from barnabas.connect.decide.session_key import KeyRotation, SessionView
 from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, parse_partitions
 from barnabas.connect.decide.tasks.task_runtime import (
@@ -99,9 +102,16 @@ log = logging.getLogger(__name__)
 
 class Herder:
     def __init__(
-        self, settings: HerderSettings, plugins: PluginCatalog, rotation: KeyRotation, outside: Outside
+        self,
+        settings: HerderSettings,
+        plugins: PluginCatalog,
+        rotation: KeyRotation,
+        outside: Outside,
+        notify: Callable[[FailureNotice], None] = lambda notice: None,
     ) -> None:
+        """``notify`` is called with each failure and each recovery, and must not wait."""
         self._outside = outside
+        self._notify = notify
         self.context = HerderContext(settings, outside, plugins)
         self.keys = SessionKeys(self.context, rotation)
         self.statuses = Statuses(self.context)
@@ -109,8 +119,12 @@ class Herder:
         self.assigned_work = AssignedWork(self.work, self.context.configs.snapshot)
         self.rebalance = RebalanceListener(self.context, self.work, self.assigned_work, self._taken_up)
         self.automatic_restarts = AutomaticRestarts(settings.restart_budget, outside, self._heal, self._lasted)
+        self.autoscaling = Autoscaling(self.context, self.statuses, self.reconfiguration_requested)
         self.reconfiguration = TaskReconfiguration(
-            self.context, runs_here=self.work.is_running, fail=self._fail_for_good
+            self.context,
+            runs_here=self.work.is_running,
+            fail=self._fail_for_good,
+            tasks_for=self.autoscaling.tasks_for,
         )
         self.connectors = ConnectorRequests(self.context)
         self.states = StateRequests(self.context)
@@ -225,8 +239,10 @@ class Herder:
     def _taken_up(self) -> None:
         self._has_been_assigned = True
         self.rebalance_times.ended(self._outside.monotonic_ms())
-        self.automatic_restarts.forget_all_but(self.assigned_work.assigned)
-        self.statuses.assigned(self.assigned_work.assigned)
+        assigned = self.assigned_work.assigned
+        self.automatic_restarts.forget_all_but(assigned)
+        self.autoscaling.forget_all_but(frozenset(unit for unit in assigned if isinstance(unit, str)))
+        self.statuses.assigned(assigned)
         self.context.config_writes.assigned()
 
     # -- the topics
@@ -291,7 +307,7 @@ class Herder:
                 log.info("task %s is paused", task)
                 self.statuses.set(task, TaskState.PAUSED)
             case BatchSucceeded() if self.work.is_running(task):
-                self.statuses.recovered(task)
+                self._recovered(task)
             case RecordsSkipped(_, records, dead_letters) if self.work.is_running(task):
                 self.statuses.skipped(task, records, dead_letters)
             case TopicsUsed(_, topics) if self.work.is_running(task):
@@ -353,7 +369,20 @@ class Herder:
         what_next = self.automatic_restarts.failed(unit, retriable=retriable)
         log.error("%s has failed: %s\n%s", named(unit), trace.rstrip(), what_next)
         restarts, restarts_max = self.automatic_restarts.restart_count(unit), self.automatic_restarts.restarts_max
-        self.statuses.failed(unit, Failure(trace.rstrip(), self._outside.now_ms(), restarts, restarts_max, what_next))
+        failure = Failure(trace.rstrip(), self._outside.now_ms(), restarts, restarts_max, what_next)
+        self.statuses.failed(unit, failure)
+        is_planned = self.automatic_restarts.is_planned(unit)
+        self._notice(NoticeKind.FAILED if is_planned else NoticeKind.EXHAUSTED, unit, failure)
+
+    def _recovered(self, unit: Unit) -> None:
+        failure = self.statuses.recovered(unit)
+        if failure is not None:
+            self._notice(NoticeKind.RECOVERED, unit, failure)
+
+    def _notice(self, kind: NoticeKind, unit: Unit, failure: Failure) -> None:
+        connector = unit.connector if isinstance(unit, ConnectorTaskId) else unit
+        type_ = self.context.connector_type(connector)
+        self._notify(FailureNotice(kind, unit, type_, failure, self._outside.now_ms()))
 
     def _heal(self, unit: Unit) -> None:
         if self.assigned_work.is_assigned(unit) and not self.work.is_running(unit):
@@ -370,7 +399,7 @@ class Herder:
         """A connector has no batches: it has recovered when it has run for long enough, or at its first start after a
         user's restart."""
         if isinstance(unit, str):
-            self.statuses.recovered(unit)
+            self._recovered(unit)
 
     def _sink_topics(self, task: ConnectorTaskId) -> list[str]:
         partitions = (self.config.task_config(task) or {}).get(TASK_PARTITIONS)

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from barnabas.connect.decide.backing_stores.status_records import (
     Failure,
+    Scaling,
     Status,
     StatusRecord,
     TopicStatus,
@@ -77,11 +78,13 @@ class Statuses:
     def failed(self, unit: Unit, failure: Failure) -> None:
         self._set(unit, replace(self._status(unit, TaskState.FAILED), failure=failure))
 
-    def recovered(self, unit: Unit) -> None:
-        """Note that the work has succeeded since its last failure."""
+    def recovered(self, unit: Unit) -> Failure | None:
+        """Note that the work has succeeded since its last failure. Return that failure, if there was one."""
         status = self._here.get(unit)
-        if status is not None and status.failure is not None:
-            self._set(unit, replace(status, failure=None))
+        if status is None or status.failure is None:
+            return None
+        self._set(unit, replace(status, failure=None))
+        return status.failure
 
     def restart_requested(self, unit: Unit) -> None:
         """Note that a user restarts it: earlier automatic restarts do not count any more."""
@@ -95,6 +98,12 @@ class Statuses:
         status = self._here.get(connector)
         if status is not None and status.waits_for != topics:
             self._set(connector, replace(status, waits_for=topics))
+
+    def scaled(self, connector: str, scaling: Scaling | None) -> None:
+        """Note a decision of autoscaling, or that the connector has none any more."""
+        status = self._here.get(connector)
+        if status is not None and status.scaling != scaling:
+            self._set(connector, replace(status, scaling=scaling))
 
     def skipped(self, task: ConnectorTaskId, records: int, dead_letters: int) -> None:
         """Count skipped records. The first are written at once, later ones after a few seconds."""
@@ -270,6 +279,7 @@ class Statuses:
             waits_for=last.waits_for if state is TaskState.RUNNING else (),
             skipped_records=last.skipped_records,
             dead_letters=last.dead_letters,
+            scaling=last.scaling,
         )
 
     def _write(self, unit: Unit, status: Status | None) -> None:

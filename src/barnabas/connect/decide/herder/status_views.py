@@ -7,12 +7,14 @@ waits for.
 
 from __future__ import annotations
 
+from barnabas.connect.decide.autoscaling.autoscale_settings import AutoscaleSettings
 from barnabas.connect.decide.backing_stores.status_records import Status
 from barnabas.connect.decide.herder.outside import ConfigMap
 from barnabas.connect.entities import (
     ConnectorDetails,
     ConnectorState,
     LastFailure,
+    LastScaling,
     TaskDetails,
     TaskStatus,
 )
@@ -50,6 +52,7 @@ def connector_details(status: Status, config: ConfigMap) -> ConnectorDetails:
         last_failure=_last_failure(status),
         waits_for=status.waits_for,
         dead_letter_topic=(config.get(_DEAD_LETTERS) or "").strip(),
+        autoscaling=None if AutoscaleSettings.of(config) is None else _last_scaling(status),
     )
 
 
@@ -68,6 +71,11 @@ def task_details(task: ConnectorTaskId, status: Status) -> TaskDetails:
 
 def _text(status: Status) -> str:
     return "\n".join(filter(None, (status.text, waiting_text(status.waits_for))))
+
+
+def _last_scaling(status: Status) -> LastScaling | None:
+    scaling = status.scaling
+    return None if scaling is None else LastScaling(scaling.decided_ms, scaling.tasks, scaling.reason)
 
 
 def _last_failure(status: Status) -> LastFailure | None:

@@ -35,14 +35,21 @@ class _TooManyTasks(Exception):
 
 
 class TaskReconfiguration:
-    """``runs_here`` says whether a connector runs on this worker; ``fail`` takes it out of service with a trace."""
+    """``runs_here`` says whether a connector runs on this worker; ``fail`` takes it out of service with a trace;
+    ``tasks_for`` returns how many tasks it is to have, at most ``tasks.max``."""
 
     def __init__(
-        self, context: HerderContext, *, runs_here: Callable[[str], bool], fail: Callable[[str, str], None]
+        self,
+        context: HerderContext,
+        *,
+        runs_here: Callable[[str], bool],
+        fail: Callable[[str, str], None],
+        tasks_for: Callable[[str, ConfigMap, int], int],
     ) -> None:
         self._context = context
         self._runs_here = runs_here
         self._fail = fail
+        self._tasks_for = tasks_for
         self._wanted: set[str] = set()
         self._under_way: set[str] = set()
 
@@ -85,7 +92,8 @@ class TaskReconfiguration:
         if properties is None or config.target_state(connector) is not TargetState.STARTED:
             return
         max_tasks = _positive_int(properties.get("tasks.max"), 1)
-        configs = await self._context.outside.generate_task_configs(connector, properties, max_tasks)
+        tasks = self._tasks_for(connector, properties, max_tasks)
+        configs = await self._context.outside.generate_task_configs(connector, properties, tasks)
         if len(configs) > max_tasks:
             self._too_many(connector, properties, len(configs), max_tasks)
         if self._context.config.connector_config(connector) != properties or not self._runs_here(connector):

@@ -17,6 +17,7 @@ from barnabas.common.config_validators import (
     Range,
     ValidString,
 )
+from barnabas.connect.decide.autoscaling.autoscale_settings import AUTOSCALE_CONFIG
 from barnabas.connect.decide.registry.plugin import Plugin, PluginType
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.validation.plugin_validators import JavaRegex, UniqueAliases, VersionRequirement
@@ -166,7 +167,7 @@ OWN_CONFIG = ConfigDef(
             "The maximum number of records that a sink reads in one batch.",
             Range(1)),
     ]
-)
+) + AUTOSCALE_CONFIG
 # fmt: on
 
 

@@ -19,6 +19,7 @@ import msgspec
 from barnabas.common.config_def import missing
 from barnabas.common.config_providers import ConfigProviders, UnresolvedReference, has_reference
 from barnabas.common.config_validators import ValidString
+from barnabas.connect.decide.autoscaling.autoscale_settings import autoscale_problems
 from barnabas.connect.decide.registry.plugin import Plugin, PluginType
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry, VersionNotFound
 from barnabas.connect.decide.tasks.task_runtime import StartChecks
@@ -301,6 +302,8 @@ class _Run:
         else:
             is_enabled = self._defaults.is_exactly_once_enabled
             check_source(self._config, values, plugin.target, add, is_exactly_once_enabled=is_enabled)
+        for name, error in autoscale_problems(plugin.target, self._config):
+            add(name, error, self._config.get(name))
         check_aliases(self._config, values, add)
         for name in plain_secrets(self._given):
             add(name, f"{name} is a secret in plain text: {HOW_TO_KEEP_SECRETS}.")

@@ -27,6 +27,7 @@ from barnabas.connect_spark.connectors.tables.table_settings import TABLE_KEYS, 
 from barnabas.connect_spark.connectors.tables.table_sink import TableSinkTask, application_of, change_positions
 from barnabas.connect_spark.sessions.object_stores import is_object_store, require_s3
 from barnabas.connect_spark.sessions.running_session import running_session
+from barnabas.connect_spark.sessions.shared_folder import require_shared_place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +47,7 @@ class TopicToDeltaTask(TableSinkTask):
         path = str(self.settings[_PATH])
         _refuse_unwritable(path)
         _refuse_lost_commits(spark, path)
+        require_shared_place(spark, path.partition(TOPIC)[0], _PATH)
 
     def open_table(self, spark: SparkSession, name: str) -> DeltaTable:
         return DeltaTable(spark, name, application_of(self.settings, self.context.connector))

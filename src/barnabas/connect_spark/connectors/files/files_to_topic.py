@@ -32,6 +32,7 @@ from barnabas.connect.plugins.api import (
 )
 from barnabas.connect_spark.positions.source_positions import check_positions
 from barnabas.connect_spark.queries.polled_source import Polled, PolledSourceTask
+from barnabas.connect_spark.sessions.shared_folder import require_same_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,6 +82,8 @@ def found_files(folder: Path, pattern: str, task: int, tasks: int) -> list[Found
 class FilesToTopicTask(PolledSourceTask):
     def start(self, spark: SparkSession) -> None:
         self._done: set[str] = set()
+        self._is_shared = False
+        """Whether Spark is known to see the files, where it is not in the worker."""
         self._folder = Path(str(self.settings[_DIRECTORY]))
         self._task = int(self.config.get(_TASK, "0"))
         self._tasks = int(self.config.get(_TASKS, "1"))
@@ -92,6 +95,9 @@ class FilesToTopicTask(PolledSourceTask):
         new = [file for file in there if self._is_new(file)][: int(str(self.settings[_FILES_MAX]))]
         if not new:
             return None
+        if not self._is_shared:
+            require_same_file(spark, new[0].path, new[0].size, _DIRECTORY)
+            self._is_shared = True
         self._done |= {file.name for file in new}
         return Polled(self._records(spark, new), [SourceOffset(self._partition(file), file.offset) for file in new])
 

@@ -109,6 +109,8 @@ class IcebergCatalog:
             for name, value in self.properties.items():
                 spark.conf.set(f"{key}.{name}", value)
             spark.conf.set(key, "org.apache.iceberg.spark.SparkCatalog")
+        # Spark looks for the catalog's settings in the session of the thread, which only the thread has that made it.
+        _jvm(spark).org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
         return _jvm(spark).org.apache.iceberg.spark.Spark3Util.loadIcebergCatalog(spark._jsparkSession, self.name)
 
     @contextmanager

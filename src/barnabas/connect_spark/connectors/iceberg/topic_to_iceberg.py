@@ -37,6 +37,7 @@ from barnabas.connect_spark.connectors.tables.table_sink import (
 )
 from barnabas.connect_spark.sessions.object_stores import require_s3
 from barnabas.connect_spark.sessions.running_session import running_session
+from barnabas.connect_spark.sessions.shared_folder import require_shared_place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +58,10 @@ class TopicToIcebergTask(TableSinkTask):
         super().start(spark)
         self._catalog = IcebergCatalog.of(self.config)
         self._catalog.refuse_unwritable()
-        require_s3(spark, self._catalog.properties.get("warehouse", ""), "catalog.warehouse")
+        warehouse = self._catalog.properties.get("warehouse", "")
+        require_s3(spark, warehouse, "catalog.warehouse")
+        if warehouse.startswith(("/", "file:")):  # A REST catalog may use a name.
+            require_shared_place(spark, warehouse, "catalog.warehouse")
         self._catalog.open(spark)  # The session of the query is a copy of this one, with its catalogs.
         application = application_of(self.settings, self.context.connector)
         self._owner = TableOwner(application, self.context.connector, self.context.task)

@@ -17,6 +17,7 @@ from barnabas.connect_spark.connectors.postgresql.connection import connect, exp
 from barnabas.connect_spark.connectors.postgresql.handover.progress import check_offset
 from barnabas.connect_spark.connectors.postgresql.settings import CONFIG, ChangesSettings, setting_errors
 from barnabas.connect_spark.queries.polled_source import Polled, PolledSourceTask
+from barnabas.connect_spark.sessions.shared_folder import require_modules
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +32,7 @@ class PostgresChangesTask(PolledSourceTask):
 
     def start(self, spark: SparkSession) -> None:
         self._settings = ChangesSettings.of(self.settings)
+        require_modules(spark, [f"{__package__}.table_reading"], "PostgresChanges")
 
     def poll(self, spark: SparkSession) -> Polled | None:
         """Return the next parts of tables, or the next changes. The records of the previous call are safe."""

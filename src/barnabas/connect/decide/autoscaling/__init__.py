@@ -1,0 +1,1 @@
+"""How many tasks a sink has, by its lag. Pure: no socket, no clock."""
