@@ -68,6 +68,7 @@ class _Connector:
 class ScriptedCluster:
     def __init__(self, leader_url: str = "http://127.0.0.1:29511/") -> None:
         self.leader_url: str | None = leader_url
+        self.worker_urls: list[str] = [leader_url]
         self.connectors: dict[str, _Connector] = {}
         self.session = SessionView(is_verification_in_force=True, key=b"k" * 32)
         self.task_writes: list[tuple[str, list[dict[str, str | None]]]] = []
@@ -105,6 +106,10 @@ class ScriptedHerder(Herder):
 
     async def health(self) -> None:
         await self.turn()
+
+    async def other_workers(self) -> list[str]:
+        await self.led()
+        return [url for url in self.cluster.worker_urls if url != self.url]
 
     async def rebalance_over(self) -> None:
         if self.rebalancing is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from importlib.metadata import PackageNotFoundError, version
 from time import monotonic
@@ -23,6 +24,7 @@ from barnabas.common.clock import Clock
 from barnabas.common.errors import Terminal
 from barnabas.connect.decide.group.membership_events import MembershipEvent
 from barnabas.connect.decide.herder.herder import Herder
+from barnabas.connect.decide.history.connector_history import WorkerHistory
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.tasks.task_progress import TaskInsight
 from barnabas.connect.decide.tasks.task_runtime import TaskRuntime
@@ -33,13 +35,16 @@ from barnabas.connect.rest.application import Mount
 from barnabas.connect.rest.console.console import PREFIX, Console
 from barnabas.connect.rest.console.group_lag import AdminLags
 from barnabas.connect.rest.console.page_data import PageData
+from barnabas.connect.rest.console.sink_groups import SinkGroups
 from barnabas.connect.rest.rest_server import RestServer
 from barnabas.connect.run.dead_letter_reader import DeadLetterReader
 from barnabas.connect.run.group_client import GroupClient
 from barnabas.connect.run.herder_setup import group_settings, herder_settings, key_rotation
+from barnabas.connect.run.history_sampler import HistorySampler
 from barnabas.connect.run.internal_topics.worker_topics import WorkerTopics
 from barnabas.connect.run.known_secrets import InsightWithoutSecrets, KnownSecrets
 from barnabas.connect.run.running_connectors import RunningConnectors, TopicPartitions
+from barnabas.connect.run.worker_figures import WorkerFigures
 from barnabas.connect.run.worker_outside import WorkerOutside
 from barnabas.connect.settings.worker_config import WorkerConfig
 
@@ -90,6 +95,8 @@ class RunningWorker:
             on_notice=self._noticed,
         )
         self._dead_letters = DeadLetterReader(config.texts, secrets)
+        self._clock = clock
+        self._history = WorkerHistory(rest.worker_id) if config.barnabas_connect_history_enable else None
         self._client = rest.client(lambda: self.herder.session())
         connectors = RunningConnectors(
             registry, config.providers, secrets, TopicPartitions(admin), self, config.admin_properties
@@ -114,6 +121,7 @@ class RunningWorker:
             registry,
             key_rotation(config),
             self.outside,
+            self._history,
         )
         for close in (connectors.close, self.outside.close, rest.stop, self.group.close):  # The last one closes first.
             parts.push_async_callback(close)
@@ -121,7 +129,7 @@ class RunningWorker:
     def begin(self) -> None:
         """Open the REST API and join the group, after the topics were read to their ends."""
         self.herder.topics_read()
-        self.rest.open(
+        self._group_reads = self.rest.open(
             self.herder,
             self._client,
             self._registry,
@@ -129,14 +137,19 @@ class RunningWorker:
             version=__version__,
             commit=_commit(),
             dead_letters=self._dead_letters,
+            own_figures=WorkerFigures(self.herder, self._history, self._clock, __version__),
         )
         self._mount_metrics()
         if self.config.barnabas_connect_console_enable:
             self._mount_console()
         self.group.start()
-        polling = asyncio.create_task(self._poll(), name="poll of the group")
-        self._parts.callback(polling.cancel)
+        self._run_beside(self._poll(), "poll of the group")
+        if self._history is not None:
+            self._run_beside(self._sampler(self._history).run(), "history of connectors")
         log.info("worker of group %s is listening on %s", self.config.group_id, self.rest.advertised_url)
+
+    def _run_beside(self, work: Coroutine[object, object, None], name: str) -> None:
+        self._parts.callback(asyncio.create_task(work, name=name).cancel)
 
     # -- input
 
@@ -186,15 +199,14 @@ class RunningWorker:
 
     def _mount_console(self) -> None:
         worker_id = self.rest.worker_id
-        insight = self.tasks if isinstance(self.tasks, TaskInsight) else None
         page_data = PageData(
             self.herder,
             self._registry,
             worker_id=worker_id,
             now_s=monotonic,
             lags=AdminLags(self._admin, monotonic),
-            offset_reset=self.config.texts.get("consumer.auto.offset.reset") or "earliest",
-            insight=None if insight is None else InsightWithoutSecrets(insight, self._secrets.hide),
+            offset_reset=self._offset_reset,
+            insight=self._insight,
             dead_letters=self._dead_letters,
         )
         console = Console(
@@ -205,6 +217,24 @@ class RunningWorker:
             version=__version__,
         )
         self.rest.mount(Mount(PREFIX, console))
+
+    @property
+    def _insight(self) -> TaskInsight | None:
+        return InsightWithoutSecrets(self.tasks, self._secrets.hide) if isinstance(self.tasks, TaskInsight) else None
+
+    @property
+    def _offset_reset(self) -> str:
+        return self.config.texts.get("consumer.auto.offset.reset") or "earliest"
+
+    def _sampler(self, history: WorkerHistory) -> HistorySampler:
+        return HistorySampler(
+            history,
+            self.herder,
+            self._clock,
+            groups=SinkGroups(self.herder, self._offset_reset),
+            lags=AdminLags(self._admin, monotonic),
+            insight=self._insight,
+        )
 
     # -- end
 

@@ -70,12 +70,13 @@ from barnabas.connect.decide.herder.herder_settings import HerderSettings
 from barnabas.connect.decide.herder.leader_requests import InternalRequests
 from barnabas.connect.decide.herder.local_work import LocalWork, Unit, named
 from barnabas.connect.decide.herder.offset_requests import OffsetRequests
-from barnabas.connect.decide.herder.outside import Outside, TaskToStart
+from barnabas.connect.decide.herder.outside import ErrorListener, Outside, TaskToStart
 from barnabas.connect.decide.herder.rebalance_listener import RebalanceListener
 from barnabas.connect.decide.herder.requested_restarts import Restarts
 from barnabas.connect.decide.herder.session_key_rotation import SessionKeys
 from barnabas.connect.decide.herder.state_requests import StateRequests
 from barnabas.connect.decide.herder.status_updates import Statuses, state_of
+from barnabas.connect.decide.herder.status_views import reason_of
 from barnabas.connect.decide.herder.task_reconfiguration import TaskReconfiguration
 from barnabas.connect.decide.herder.zombie_fencing import ZombieFencing
 from barnabas.connect.decide.session_key import KeyRotation, SessionView
@@ -99,9 +100,15 @@ log = logging.getLogger(__name__)
 
 class Herder:
     def __init__(
-        self, settings: HerderSettings, plugins: PluginCatalog, rotation: KeyRotation, outside: Outside
+        self,
+        settings: HerderSettings,
+        plugins: PluginCatalog,
+        rotation: KeyRotation,
+        outside: Outside,
+        errors: ErrorListener | None = None,
     ) -> None:
         self._outside = outside
+        self._errors = errors
         self.context = HerderContext(settings, outside, plugins)
         self.keys = SessionKeys(self.context, rotation)
         self.statuses = Statuses(self.context)
@@ -164,6 +171,13 @@ class Herder:
         """Wait behind the requests that change something, and do nothing else (KIP-1017)."""
         async with self.context.leader_turn:
             pass
+
+    async def other_workers(self) -> list[str]:
+        """Return the URLs of the other workers of the group. Raise NotLeader, and RebalanceNeeded."""
+        await self.context.settled()
+        self.context.require_leader("Only the leader knows the workers of its group.")
+        own = self.context.settings.url
+        return sorted(url for url in self.context.group.member_urls if url != own)
 
     async def rebalance_over(self) -> None:
         """Return when the group is stable and this worker has caught up, immediately if that is so already."""
@@ -294,6 +308,8 @@ class Herder:
                 self.statuses.recovered(task)
             case RecordsSkipped(_, records, dead_letters) if self.work.is_running(task):
                 self.statuses.skipped(task, records, dead_letters)
+                if self._errors is not None:
+                    self._errors.skipped(task, records, dead_letters, self._outside.now_ms())
             case TopicsUsed(_, topics) if self.work.is_running(task):
                 self.statuses.uses_topics(task, sorted(topics))
             case TaskFailed(_, trace, retriable) if self.work.ended(task):
@@ -353,7 +369,10 @@ class Herder:
         what_next = self.automatic_restarts.failed(unit, retriable=retriable)
         log.error("%s has failed: %s\n%s", named(unit), trace.rstrip(), what_next)
         restarts, restarts_max = self.automatic_restarts.restart_count(unit), self.automatic_restarts.restarts_max
-        self.statuses.failed(unit, Failure(trace.rstrip(), self._outside.now_ms(), restarts, restarts_max, what_next))
+        now_ms = self._outside.now_ms()
+        self.statuses.failed(unit, Failure(trace.rstrip(), now_ms, restarts, restarts_max, what_next))
+        if self._errors is not None:
+            self._errors.failed(unit, reason_of(trace), now_ms)
 
     def _heal(self, unit: Unit) -> None:
         if self.assigned_work.is_assigned(unit) and not self.work.is_running(unit):

@@ -22,7 +22,7 @@ from barnabas.connect.decide.tasks.task_runtime import TaskListener
 from barnabas.connect.entities import ConfigInfos, ConnectorOffset, ConnectorOffsets
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TargetState
 
-__all__ = ["Background", "ConfigMap", "Outside", "TaskToStart"]
+__all__ = ["Background", "ConfigMap", "ErrorListener", "Outside", "TaskToStart"]
 
 ConfigMap = Mapping[str, str | None]
 """Settings of a connector or task as written, with references to secrets instead of the secrets."""
@@ -47,6 +47,16 @@ class TaskToStart:
     confirm: Callable[[], Awaitable[None]] | None = None
     """With ``transactional_id``: await it when the producer has fenced earlier ones, before the first record. It raises
     a ConnectError if newer task configs exist, or if another worker owns the task."""
+
+
+class ErrorListener(Protocol):
+    """Receives the errors of work on this worker. Times are in milliseconds since 1970."""
+
+    def failed(self, unit: str | ConnectorTaskId, reason: str, at_ms: int) -> None:
+        """A connector or task has failed. ``reason`` is the first line of its trace."""
+
+    def skipped(self, task: ConnectorTaskId, records: int, dead_letters: int, at_ms: int) -> None:
+        """A task has left out bad records, of which some became dead letters."""
 
 
 class Background(Protocol):

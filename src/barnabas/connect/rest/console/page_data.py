@@ -23,9 +23,10 @@ from barnabas.connect.errors import ConnectError, NotFound
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TaskState
 from barnabas.connect.rest.api_request import DeadLetterSource
 from barnabas.connect.rest.console.answer_cache import AnswerCache
-from barnabas.connect.rest.console.consumer_lag import GroupLag, LagSource, SinkGroup
+from barnabas.connect.rest.console.consumer_lag import GroupLag, LagSource
+from barnabas.connect.rest.console.sink_groups import SinkGroups
 from barnabas.connect.rest.console.throughput import Rates
-from barnabas.connect.rest.console.views import ConnectorView, TaskView, group_of, partitions_of, task_view
+from barnabas.connect.rest.console.views import ConnectorView, TaskView, task_view
 
 __all__ = ["PageData"]
 
@@ -55,7 +56,7 @@ class PageData:
         self._now_s = now_s
         self._lags = lags
         self._insight = insight
-        self._offset_reset = offset_reset
+        self._groups = SinkGroups(herder, offset_reset)
         self._dead_letters = dead_letters
         self._rates = Rates()
         self._known_lags: AnswerCache[Mapping[str, GroupLag]] = AnswerCache(now_s)
@@ -143,18 +144,12 @@ class PageData:
         self, infos: list[ConnectorInfo], statuses: Mapping[str, ConnectorStatus | None]
     ) -> Mapping[str, GroupLag]:
         lags = self._lags
-        groups = {info.name: group for info in infos if (group := self._group_of(info, statuses)) is not None}
+        groups = {
+            info.name: group for info in infos if (group := self._groups.of(info, statuses[info.name])) is not None
+        }
         if lags is None or not groups:
             return {}
         return await self._known_lags.get(tuple(groups.items()), lambda: lags.lags(groups)) or {}
-
-    def _group_of(self, info: ConnectorInfo, statuses: Mapping[str, ConnectorStatus | None]) -> SinkGroup | None:
-        group = group_of(info, statuses[info.name])
-        if group is None:
-            return None
-        configs = self._herder.connectors.task_configs_in_snapshot(info.name)
-        reset = info.config.get("consumer.override.auto.offset.reset") or self._offset_reset
-        return SinkGroup(group, partitions_of(configs), reset)
 
     def _view(self, info: ConnectorInfo, status: ConnectorStatus | None, lag: GroupLag | None) -> ConnectorView:
         by_number = {task.id: task for task in status.tasks} if status is not None else {}
