@@ -21,6 +21,7 @@ from barnabas.connect.decide.group.membership_events import Assigned
 from barnabas.connect.decide.herder.herder import Herder
 from barnabas.connect.decide.herder.herder_settings import ExactlyOnceSupport, HerderSettings, RestartBudget
 from barnabas.connect.decide.herder.outside import ConfigMap, TaskToStart
+from barnabas.connect.decide.history.connector_history import WorkerHistory
 from barnabas.connect.decide.session_key import KeyRotation
 from barnabas.connect.decide.tasks.task_runtime import TaskListener
 from barnabas.connect.entities import ConfigInfo, ConfigInfos, ConfigValueInfo, ConnectorOffset, ConnectorOffsets
@@ -210,7 +211,8 @@ class HerderDriver:
             "here:8083", URL, "workers", restart_budget=budget or RestartBudget(), exactly_once=exactly_once
         )
         rotation = KeyRotation(algorithm="HmacSHA256", size=32, ttl_ms=KEY_TTL_MS, random_bytes=self._random_bytes)
-        self.herder = Herder(settings, Plugins(), rotation, self.outside)
+        self.history = WorkerHistory("here:8083")
+        self.herder = Herder(settings, Plugins(), rotation, self.outside, self.history)
         self.outside.replay_config = self.herder.replay_config
         self.outside.replay_status = self.herder.replay_status
         self.topic = self.outside.topic
