@@ -33,6 +33,8 @@ __all__ = [
     "LoggerLevel",
     "Message",
     "MissingWorker",
+    "OffsetChange",
+    "OffsetsPreview",
     "PastFailure",
     "PluginInfo",
     "ServerInfo",
@@ -154,6 +156,33 @@ class ConnectorOffset(msgspec.Struct, frozen=True):
 
 class ConnectorOffsets(msgspec.Struct, frozen=True):
     offsets: list[ConnectorOffset]
+
+
+class OffsetChange(msgspec.Struct, frozen=True):
+    """What a row of a change of offsets would do. ``before`` and ``after`` are null without a position.
+
+    ``again`` counts the records that a sink would read again, ``skipped`` those that it would never read. ``first`` and
+    ``end`` are the offsets of the partition's first record and of its next one. These four are null for sources, and
+    for a row with a ``problem``, which would be refused. ``note`` says what to expect.
+    """
+
+    partition: dict[str, Any] | None
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    again: int | None = None
+    skipped: int | None = None
+    first: int | None = None
+    end: int | None = None
+    note: str = ""
+    problem: str = ""
+
+
+class OffsetsPreview(msgspec.Struct, frozen=True):
+    """``is_stopped``: only a stopped connector can be changed. ``is_refused``: a row has a problem."""
+
+    changes: list[OffsetChange]
+    is_stopped: bool
+    is_refused: bool
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):

@@ -115,6 +115,7 @@ class RunningWorker:
             registry=registry,
             validation=validation,
             admin_properties=config.admin_properties,
+            offset_reset=self._offset_reset,
         )
         self.herder = Herder(
             herder_settings(config, worker_id=rest.worker_id, url=rest.advertised_url),
@@ -208,6 +209,7 @@ class RunningWorker:
             offset_reset=self._offset_reset,
             insight=self._insight,
             dead_letters=self._dead_letters,
+            group_reads=self._group_reads,
         )
         console = Console(
             page_data,
@@ -215,6 +217,7 @@ class RunningWorker:
             group_id=self.config.group_id,
             cluster_id=self._kafka_cluster_id,
             version=__version__,
+            recent_log=self.rest.recent_log if self.rest.shows_log else None,
         )
         self.rest.mount(Mount(PREFIX, console))
 

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from barnabas.connect.decide.backing_stores.config_records import ConfigRecord
 from barnabas.connect.decide.backing_stores.status_records import StatusRecord
 from barnabas.connect.decide.tasks.task_runtime import TaskListener
-from barnabas.connect.entities import ConfigInfos, ConnectorOffset, ConnectorOffsets
+from barnabas.connect.entities import ConfigInfos, ConnectorOffset, ConnectorOffsets, OffsetChange
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TargetState
 
 __all__ = ["Background", "ConfigMap", "ErrorListener", "Outside", "TaskToStart"]
@@ -165,6 +165,11 @@ class Outside(Protocol):
         """Validate with the plugins that the settings name, which may do I/O."""
 
     async def read_offsets(self, connector: str, config: ConfigMap, type_: ConnectorType) -> ConnectorOffsets: ...
+
+    async def preview_offsets(
+        self, connector: str, config: ConfigMap, type_: ConnectorType, offsets: Sequence[ConnectorOffset]
+    ) -> list[OffsetChange]:
+        """Return what each row would change. Nothing is changed."""
 
     async def alter_offsets(
         self, connector: str, config: ConfigMap, type_: ConnectorType, offsets: Sequence[ConnectorOffset]

@@ -24,7 +24,14 @@ from barnabas.connect.decide.herder.outside import ConfigMap, TaskToStart
 from barnabas.connect.decide.history.connector_history import WorkerHistory
 from barnabas.connect.decide.session_key import KeyRotation
 from barnabas.connect.decide.tasks.task_runtime import TaskListener
-from barnabas.connect.entities import ConfigInfo, ConfigInfos, ConfigValueInfo, ConnectorOffset, ConnectorOffsets
+from barnabas.connect.entities import (
+    ConfigInfo,
+    ConfigInfos,
+    ConfigValueInfo,
+    ConnectorOffset,
+    ConnectorOffsets,
+    OffsetChange,
+)
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TargetState
 from barnabas.connect.run.herder_tasks import HerderTasks
@@ -181,6 +188,12 @@ class FakeOutside(HerderTasks):
     async def read_offsets(self, connector: str, config: ConfigMap, type_: ConnectorType) -> ConnectorOffsets:
         await self._made("read_offsets", connector=connector)
         return ConnectorOffsets([])
+
+    async def preview_offsets(
+        self, connector: str, config: ConfigMap, type_: ConnectorType, offsets: Sequence[ConnectorOffset]
+    ) -> list[OffsetChange]:
+        await self._made("preview_offsets", connector=connector, offsets=offsets)
+        return [OffsetChange(row.partition, None, row.offset) for row in offsets]
 
     async def alter_offsets(
         self, connector: str, config: ConfigMap, type_: ConnectorType, offsets: Sequence[ConnectorOffset]
