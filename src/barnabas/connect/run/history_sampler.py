@@ -78,9 +78,11 @@ class HistorySampler:
     async def note_lags(self, at_ms: int) -> None:
         """Note the lag of sinks in the interval of this time."""
         connectors = [unit for unit in self._herder.assigned_work.assigned if isinstance(unit, str)]
-        for name, lag in (await self._lags_of(connectors)).items():
-            if lag.lag is not None and name in self._herder.connectors.names():
-                self._history.note(name, Figure.LAG, lag.lag, at_ms)
+        lags = await self._lags_of(connectors)
+        for name in lags.keys() & set(self._herder.connectors.names()):  # Others were deleted meanwhile.
+            lag = lags[name].lag
+            if lag is not None:
+                self._history.note(name, Figure.LAG, lag, at_ms)
 
     async def _lags_of(self, connectors: list[str]) -> Mapping[str, GroupLag]:
         infos = [info for name in connectors if (info := self._info(name)) is not None]

@@ -124,6 +124,7 @@ class RunningWorker:
             self.outside,
             self._history,
         )
+        self.history_sampler = None if self._history is None else self._sampler(self._history)
         for close in (connectors.close, self.outside.close, rest.stop, self.group.close):  # The last one closes first.
             parts.push_async_callback(close)
 
@@ -145,8 +146,8 @@ class RunningWorker:
             self._mount_console()
         self.group.start()
         self._run_beside(self._poll(), "poll of the group")
-        if self._history is not None:
-            self._run_beside(self._sampler(self._history).run(), "history of connectors")
+        if self.history_sampler is not None:
+            self._run_beside(self.history_sampler.run(), "history of connectors")
         log.info("worker of group %s is listening on %s", self.config.group_id, self.rest.advertised_url)
 
     def _run_beside(self, work: Coroutine[object, object, None], name: str) -> None:

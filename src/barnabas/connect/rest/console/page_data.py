@@ -71,7 +71,7 @@ class PageData:
         self._known_lags: AnswerCache[Mapping[str, GroupLag]] = AnswerCache(now_s)
         self._known_offsets: AnswerCache[tuple[list[ConnectorOffset], str]] = AnswerCache(now_s)
         self._known_letters: AnswerCache[tuple[DeadLetters | None, str]] = AnswerCache(now_s, wait_s=10.0)
-        self._known_histories: AnswerCache[tuple[History | None, str]] = AnswerCache(now_s, age_s=5.0)
+        self._known_histories: AnswerCache[tuple[History | None, str]] = AnswerCache(now_s, age_s=5.0, entries_max=32)
         self._known_loads: AnswerCache[tuple[WorkerLoads | None, str]] = AnswerCache(now_s)
         self._known_plans: AnswerCache[QueryPlan | None] = AnswerCache(now_s, wait_s=10.0)
 

@@ -144,7 +144,7 @@ async function change() {
   for (const field of chosen) {
     field.defaultValue = field.value;
     const now = field.closest("tr").querySelector("[data-label='Now']");
-    now.textContent = isSink ? field.value.trim() || "–" : field.value.trim() || "–";
+    now.textContent = field.value.trim() || "–";
   }
   forget();
   done.hidden = false;
@@ -174,8 +174,8 @@ async function resume() {
 
 function fill(key) {
   for (const field of fields()) {
-    const value = key ? field.dataset[key] : field.defaultValue;
-    if (value !== "") field.value = value;
+    if (!key) field.value = field.defaultValue;
+    else if (field.dataset[key]) field.value = field.dataset[key];
   }
   forget();
 }
