@@ -7,6 +7,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 import time
 from collections.abc import AsyncIterator, Iterator
 from urllib.parse import quote
@@ -236,6 +237,24 @@ async def test_the_console_is_usable_with_the_keyboard_alone(browser: Chromium, 
         browser.wait_for("[...document.querySelectorAll('tr[data-name]')].filter(e => !e.hidden).length === 1")
 
     await asyncio.to_thread(look)
+
+
+async def test_a_chart_shows_the_value_under_the_pointer(browser: Chromium, worker: Worker) -> None:
+    def look() -> None:
+        browser.size(1280)
+        browser.open(worker.url + "connectors/orders-to-files/history?hours=1")
+        browser.click("#chart-lag svg")
+        readout = "document.querySelector('#chart-lag .readout').textContent"
+        shown = str(browser.run(readout))
+        assert re.fullmatch(r"\d\d-\d\d \d\d:\d\d:\d\d: [\d\u202f]+", shown), shown
+        browser.run("new Promise(done => document.getElementById('main').addEventListener('shown', done))")
+        assert browser.run(f"{readout} !== ''")  # A refresh keeps it.
+        browser.click("h1")
+        assert browser.run(readout) == ""
+
+    browser.problems.clear()
+    await asyncio.to_thread(look)
+    assert browser.problems == []
 
 
 async def test_actions_on_several_connectors_have_a_result_each(browser: Chromium, worker: Worker) -> None:

@@ -52,7 +52,7 @@ class Worker:
             None,  # type: ignore[arg-type]
             groups=SinkGroups(self.herder),
             lags=self.lags,
-            insight=self,  # type: ignore[arg-type]
+            insight=self,
         )
 
     def task_progress(self, task: ConnectorTaskId) -> TaskProgress | None:

@@ -5,7 +5,8 @@ A line has a gap where nothing is known. The same figures are rows of a table, f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby, pairwise
@@ -64,6 +65,9 @@ class Chart:
     title: str
     values: tuple[float | None, ...]
     has_bars: bool = False
+    begin_ms: int = 0
+    """When the first column begins, and how long each lasts: the browser shows the value under the pointer."""
+    column_ms: int = 0
 
     @property
     def highest(self) -> float:
@@ -80,6 +84,11 @@ class Chart:
     @property
     def is_empty(self) -> bool:
         return all(value is None for value in self.values)
+
+    @property
+    def data(self) -> str:
+        """The values as JSON."""
+        return json.dumps([None if value is None else round(value, 1) for value in self.values], separators=(",", ":"))
 
     @property
     def line(self) -> str:
@@ -126,14 +135,12 @@ class HistoryView:
     @property
     def charts(self) -> list[Chart]:
         """Return the charts; one of skipped records only if there were any."""
-        columns = self._rows(self.range.column_intervals)
-        charts = [_chart("rate", "Records/s", columns, lambda row: row.per_second)]
+        charts = [self._chart("rate", "Records/s", lambda row: row.per_second)]
         if self.is_sink:
-            charts.append(_chart("lag", "Lag", columns, lambda row: row.lag))
-        charts.append(_chart("failures", "Failures", columns, lambda row: row.failures, has_bars=True))
+            charts.append(self._chart("lag", "Lag", lambda row: row.lag))
+        charts.append(self._chart("failures", "Failures", lambda row: row.failures, has_bars=True))
         if any(self.history.skipped_records):
-            skipped = _chart("skipped", "Skipped records", columns, lambda row: row.skipped_records, has_bars=True)
-            charts.append(skipped)
+            charts.append(self._chart("skipped", "Skipped records", lambda row: row.skipped_records, has_bars=True))
         return charts
 
     @property
@@ -155,6 +162,12 @@ class HistoryView:
     def end_text(self) -> str:
         return self._time(self.history.begin + len(self.history.records) * self.history.interval_ms)
 
+    def _chart(self, id: str, title: str, value: Callable[[Row], float | None], *, has_bars: bool = False) -> Chart:
+        rows = self._rows(self.range.column_intervals)
+        column_ms = self.range.column_intervals * self.history.interval_ms
+        begin_ms = self.history.begin // column_ms * column_ms
+        return Chart(id, title, tuple(value(row) for row in rows), has_bars, begin_ms, column_ms)
+
     def _time(self, at_ms: int) -> str:
         form = "%H:%M" if self.range.hours <= 24 else "%Y-%m-%d %H:%M"
         return datetime.fromtimestamp(at_ms / 1000, UTC).strftime(form)
@@ -166,12 +179,6 @@ class HistoryView:
         first, count = history.begin // history.interval_ms, len(history.records)
         bounds = [0, *range(-first % intervals or intervals, count, intervals), count]
         return [_row(history, start, end) for start, end in pairwise(bounds)]
-
-
-def _chart(
-    id: str, title: str, rows: Sequence[Row], value: Callable[[Row], float | None], *, has_bars: bool = False
-) -> Chart:
-    return Chart(id, title, tuple(value(row) for row in rows), has_bars)
 
 
 def _row(history: History, start: int, end: int) -> Row:

@@ -131,6 +131,6 @@ def test_the_last_failures_of_all_workers_are_in_the_order_of_time() -> None:
     first, second = WorkerHistory("a"), WorkerHistory("b")
     for number in range(15):
         (first if number % 2 else second).failed(TASK, str(number), NOW_MS + number)
-    merged = merged_history(*[first.read("orders", 1, NOW_MS + 60_000)], [second.read("orders", 1, NOW_MS + 60_000)])
+    merged = merged_history(first.read("orders", 1, NOW_MS + 60_000), [second.read("orders", 1, NOW_MS + 60_000)])
     assert [past.reason for past in merged.last_failures] == [str(number) for number in range(14, -1, -1)]
     assert {past.worker_id for past in merged.last_failures} == {"a", "b"}

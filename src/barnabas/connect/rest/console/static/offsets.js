@@ -79,8 +79,8 @@ function effect(change) {
   if (change.again) parts.push(`${records(change.again)} read again`);
   if (change.skipped) parts.push(`${records(change.skipped)} skipped`);
   if (change.again === 0 && change.skipped === 0) parts.push("nothing read again or skipped");
-  if (change.note) parts.push(change.note);
-  return parts.join("; ") || "the position changes";
+  const effects = parts.join("; ") || (change.note ? "" : "the position changes");
+  return [effects, change.note].filter(Boolean).join(". ");
 }
 
 function row(change) {
