@@ -156,7 +156,7 @@ def _without_paths(workers: RestWorkers, name: str, is_unknown: object) -> None:
     def on_listener(kind: object) -> object:
         inner = serve(kind)  # type: ignore[arg-type]
 
-        async def answer(scope: dict, receive: object, send: object) -> None:  # type: ignore[type-arg]
+        async def answer(scope: dict, receive: object, send: object) -> None:
             if not is_unknown(scope["path"]):  # type: ignore[operator]
                 await inner(scope, receive, send)  # type: ignore[arg-type]
                 return

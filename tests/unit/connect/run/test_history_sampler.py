@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.common.system_clock import SystemClock
 from barnabas.connect.decide.history.connector_history import WorkerHistory
 from barnabas.connect.decide.history.counter_growth import CounterGrowth
 from barnabas.connect.decide.tasks.task_progress import TaskProgress
@@ -49,10 +50,10 @@ class Worker:
         self.sampler = HistorySampler(
             self.history,
             self.herder,
-            None,  # type: ignore[arg-type]
+            SystemClock(),  # Only ``run`` reads it.
             groups=SinkGroups(self.herder),
             lags=self.lags,
-            insight=self,
+            insight=self,  # type: ignore[arg-type]
         )
 
     def task_progress(self, task: ConnectorTaskId) -> TaskProgress | None:
