@@ -10,6 +10,7 @@ from barnabas.connect.entities import History, WorkerLoads
 from barnabas.connect.errors import BadRequest, NotFound
 from barnabas.connect.rest.api_request import ApiRequest, Reply, Services
 from barnabas.connect.rest.group_reads import GroupReads
+from barnabas.connect.rest.query_numbers import number_to
 from barnabas.connect.rest.route import CONNECTOR, FORWARD, SCOPE, Access, Parameter, Route
 
 __all__ = ["ROUTES", "get_history", "get_workers"]
@@ -18,7 +19,7 @@ _HOURS = 1
 
 
 async def get_history(services: Services, request: ApiRequest) -> Reply:
-    hours, reads = _hours(request.last("hours")), _reads(services)
+    hours, reads = number_to(HOURS_MAX, "hours", request.last("hours"), _HOURS), _reads(services)
     if _is_of_this_worker(request):
         return Reply(200, reads.own_history(request.connector, hours))
     return Reply(200, await reads.history(request, request.connector, hours))
@@ -42,14 +43,6 @@ def _is_of_this_worker(request: ApiRequest) -> bool:
     if scope not in SCOPE.values:
         raise BadRequest(f"'scope' is {scope[:50]!r}; it must be {' or '.join(SCOPE.values)}")
     return scope == "worker"
-
-
-def _hours(text: str | None) -> int:
-    if text is None:
-        return _HOURS
-    if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) <= HOURS_MAX):
-        raise BadRequest(f"'hours' is {text[:50]!r}; it must be 1 to {HOURS_MAX}")
-    return int(text)
 
 
 ROUTES = (
