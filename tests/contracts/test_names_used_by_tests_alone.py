@@ -18,6 +18,7 @@ from pathlib import Path
 from tests.contracts.import_graph import module_files
 
 TESTS = Path(__file__).resolve().parents[1]
+SOURCES = TESTS.parent / "src"
 
 AUTHORS_USE = "users and authors of plugins call it"
 TESTS_OBSERVE = "simulations and models observe this state"
@@ -59,16 +60,19 @@ _REGISTERS_NOTHING = {"abstractmethod", "cache", "cached_property", "classmethod
 _NOT_CHECKED = ("barnabas.protocol.messages.", "barnabas.protocol.records.", "barnabas.testing.")
 _CALLED_BY_ASYNCIO = {*dir(asyncio.Protocol), *dir(asyncio.BufferedProtocol)}
 _WORD = re.compile(r"\w+")
+_EXPRESSION = re.compile(r"\{[{%].*?[%}]\}", re.DOTALL)
 _PROSE_LENGTH = 200
 """Longer strings are texts for people; their words are not names."""
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-def used_by_tests_alone(sources: dict[str, str], tests: str) -> set[str]:
-    """Return the definitions, as ``module:Class.method``, that ``tests`` names and no other source does."""
+def used_by_tests_alone(sources: dict[str, str], tests: str, templates: str = "") -> set[str]:
+    """Return the definitions, as ``module:Class.method``, that ``tests`` names, and neither another source nor an
+    expression of the templates of pages."""
     trees = {module: ast.parse(source) for module, source in sources.items()}
     used = {name for tree in trees.values() for name in _used_names(tree)}
+    used.update(name for expression in _EXPRESSION.findall(templates) for name in _WORD.findall(expression))
     words = set(_WORD.findall(tests)) - _CALLED_BY_ASYNCIO
     return {
         f"{module}:{qualified}"
@@ -128,7 +132,8 @@ def test_the_product_has_no_helpers_for_tests_alone() -> None:
     sources = {module: path.read_text() for module, path in module_files().items()}
     here = Path(__file__)
     tests = "\n".join(path.read_text() for path in sorted(TESTS.rglob("*.py")) if path != here)
-    found = used_by_tests_alone(sources, tests)
+    templates = "\n".join(path.read_text() for path in sorted(SOURCES.rglob("templates/*.html")))
+    found = used_by_tests_alone(sources, tests, templates)
     assert found - STAYS.keys() == set(), "move these under tests/, or say in STAYS why the product has them"
     assert STAYS.keys() - found == set(), "the product uses these, or they were deleted: remove them from STAYS"
 
@@ -160,3 +165,8 @@ def test_the_check_finds_names_that_the_product_never_uses() -> None:
         "m:Box.of_tests",
         "m:LIMIT_OF_TESTS",
     }
+
+
+def test_a_template_uses_what_its_expressions_name() -> None:
+    found = used_by_tests_alone({"m": SOURCE}, "of_tests by_tests", "{% if box.of_tests %}by_tests{% endif %}")
+    assert found == {"m:by_tests"}

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
+import re
 import time
 from collections.abc import AsyncIterator, Iterator
 from urllib.parse import quote
@@ -13,13 +15,15 @@ from urllib.parse import quote
 import pytest
 
 from barnabas.connect.decide.tasks.task_progress import QueryPlan
-from barnabas.connect.identifiers import ConnectorTaskId
+from barnabas.connect.entities import ConnectorOffset
+from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 from barnabas.connect.plugins.discovery import discover
 from barnabas.connect.rest.application import Mount
 from barnabas.connect.rest.rest_server import RestServer
 from barnabas.connect.rest.rest_settings import RestSettings
 from tests.interop.chromium import Chromium, require_chromium
-from tests.peers.console_scene import EVIL, PREFIX, SceneHerder, SceneInsight, console_of
+from tests.peers.console_scene import EVIL, PREFIX, SceneHerder, SceneInsight, console_of, fill_history, fill_log
+from tests.peers.scripted_figures import ScriptedFigures
 from tests.peers.scripted_herder import ScriptedCluster
 
 pytestmark = [pytest.mark.interop, pytest.mark.anyio]
@@ -27,8 +31,13 @@ pytestmark = [pytest.mark.interop, pytest.mark.anyio]
 PAGES = (
     "",
     "create",
+    "workers",
+    "log",
+    "bad-records",
     "connectors/orders-to-files",
+    "connectors/orders-to-files/history?hours=6",
     "connectors/stopped-one",
+    "connectors/stopped-one/offsets",
     "connectors/lines/edit",
     "connectors/lines/tasks/0/plan",
     "connectors/" + quote(EVIL, safe=""),
@@ -70,9 +79,23 @@ async def worker(browser: Chromium) -> AsyncIterator[Worker]:
     herder = SceneHerder(ScriptedCluster(server.advertised_url), server.advertised_url)
     herder.registry = await asyncio.to_thread(discover)
     await herder.fill()
-    server.mount(Mount(PREFIX, console_of(herder, server.worker_id, time.monotonic)))
+    figures = ScriptedFigures(server.advertised_url, _Clock().now_ms, is_leader=True)
+    fill_history(figures.past, _Clock().now_ms())
+    fill_log(server.recent_log, _Clock().now_ms())
     client = server.client(herder.session)
-    server.open(herder, client, herder.plugins, kafka_cluster_id="c1", version="1", commit="c")
+    group_reads = server.open(
+        herder,
+        client,
+        herder.plugins,
+        kafka_cluster_id="c1",
+        version="1",
+        commit="c",
+        own_figures=figures,
+    )
+    console = console_of(
+        herder, server.worker_id, time.monotonic, group_reads=group_reads, recent_log=server.recent_log
+    )
+    server.mount(Mount(PREFIX, console))
     yield Worker(server, herder)
     await asyncio.to_thread(browser.open, "about:blank")  # No page looks for a stopped worker in the next test.
     await server.stop()
@@ -212,6 +235,144 @@ async def test_the_console_is_usable_with_the_keyboard_alone(browser: Chromium, 
         assert browser.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
         browser.type("#filter", "paused")
         browser.wait_for("[...document.querySelectorAll('tr[data-name]')].filter(e => !e.hidden).length === 1")
+
+    await asyncio.to_thread(look)
+
+
+async def test_a_chart_shows_the_value_under_the_pointer(browser: Chromium, worker: Worker) -> None:
+    def look() -> None:
+        browser.size(1280)
+        browser.open(worker.url + "connectors/orders-to-files/history?hours=1")
+        browser.click("#chart-lag svg")
+        readout = "document.querySelector('#chart-lag .readout').textContent"
+        shown = str(browser.run(readout))
+        assert re.fullmatch(r"\d\d-\d\d \d\d:\d\d:\d\d: [\d\u202f]+", shown), shown
+        browser.run("new Promise(done => document.getElementById('main').addEventListener('shown', done))")
+        assert browser.run(f"{readout} !== ''")  # A refresh keeps it.
+        browser.click("h1")
+        assert browser.run(readout) == ""
+
+    browser.problems.clear()
+    await asyncio.to_thread(look)
+    assert browser.problems == []
+
+
+async def test_actions_on_several_connectors_have_a_result_each(browser: Chromium, worker: Worker) -> None:
+    connectors = worker.herder.cluster.connectors
+
+    def choose(*names: str) -> None:
+        for name in names:
+            browser.click(f"[data-choose={json.dumps(name)}]")
+
+    def results() -> list[str]:
+        return [
+            str(text) for text in browser.run("[...document.querySelectorAll('#bulk-list li')].map(e => e.textContent)")
+        ]
+
+    def look() -> None:
+        browser.size(360)
+        browser.open(worker.url)
+        browser.click("#bulk-pause")
+        browser.wait_for("document.getElementById('notice').textContent === 'Choose connectors first.'")
+        choose("lines", EVIL, "orders-to-files")
+        browser.wait_for("document.getElementById('chosen-count').textContent === '3 chosen'")
+        browser.type("#filter", "l")
+        browser.wait_for("document.getElementById('chosen-count').textContent === '3 chosen'")
+        browser.type("#filter", "lines")  # What the filter hides is not chosen.
+        browser.wait_for("document.getElementById('chosen-count').textContent === '1 chosen'")
+        browser.type("#filter", "")
+        choose(EVIL, "orders-to-files")
+        browser.click("#bulk-pause")
+        assert browser.run("document.getElementById('bulk-title').textContent") == "Pause 3 connectors?"
+        assert sorted(results()) == sorted([EVIL, "lines", "orders-to-files"])
+        assert _focused(browser) == "bulk-no"
+        assert connectors["lines"].state is TargetState.STARTED
+        del connectors["orders-to-files"]
+        browser.click("#bulk-yes")
+        browser.wait_for("document.getElementById('bulk-title').textContent === '1 of 3 failed'")
+        assert f"{EVIL}: it will pause" in results()
+        assert "orders-to-files: Unknown connector orders-to-files" in results()
+        browser.press("Enter", 13)  # The focus is on Close.
+        browser.wait_for("!document.getElementById('bulk-dialog').open")
+        browser.click("#choose-all")
+        browser.click("#bulk-delete")
+        browser.click("#bulk-yes")
+        browser.wait_for("document.getElementById('bulk-title').textContent === 'Done: 4 of 4'")
+
+    browser.problems.clear()
+    await asyncio.to_thread(look)
+    assert connectors == {}
+
+
+async def test_offsets_are_changed_after_a_preview_of_a_stopped_connector(browser: Chromium, worker: Worker) -> None:
+    sink = worker.herder.cluster.connectors["orders-to-files"]
+    sink.offsets = [
+        ConnectorOffset({"kafka_topic": "orders", "kafka_partition": number}, {"kafka_offset": 500})
+        for number in range(2)
+    ]
+
+    def effects() -> list[str]:
+        return [
+            str(text)
+            for text in browser.run(
+                "[...document.querySelectorAll('#changes [data-label=Effect]')].map(e => e.textContent)"
+            )
+        ]
+
+    def preview() -> str:
+        browser.run("document.getElementById('notice').textContent = 'old'")
+        browser.click("#show")
+        browser.wait_for(
+            "document.getElementById('notice').textContent === '' && document.activeElement.id === 'preview-title'"
+        )
+        return str(browser.run("document.getElementById('summary').textContent"))
+
+    def look() -> None:
+        browser.size(360)
+        browser.open(worker.url + "connectors/orders-to-files/offsets")
+        browser.click("#show")
+        browser.wait_for("document.getElementById('alarm').textContent === 'No field has changed.'")
+        browser.type("#offset-0", "400")
+        browser.type("#offset-1", "2000")
+        assert preview() == "1 of 2 rows would be refused. Correct them, and preview again."
+        assert effects() == ["100 records read again", "Refused: Offset 2000 is after the end, which is 1500."]
+        browser.type("#offset-1", "750")
+        assert browser.run("document.getElementById('preview').hidden")
+        assert preview().startswith(
+            "In all, 100 records would be read again, and 250 records skipped. The connector is not"
+        )
+        assert browser.run("document.getElementById('apply').hidden")
+        browser.click("#stop")
+        browser.wait_for("!document.getElementById('apply').hidden")
+        assert sink.offsets[0].offset == {"kafka_offset": 500}
+        browser.click("#apply")
+        browser.wait_for("document.getElementById('notice').textContent.includes('altered successfully')")
+        assert _focused(browser) == "resume"
+        browser.click("#resume")
+        browser.wait_for("document.querySelector('h1').textContent === 'orders-to-files'")
+
+    browser.problems.clear()
+    await asyncio.to_thread(look)
+    assert browser.problems == []
+    assert [entry.offset for entry in sink.offsets] == [{"kafka_offset": "400"}, {"kafka_offset": "750"}]
+    assert sink.state is TargetState.STARTED
+
+
+async def test_the_log_is_filtered_with_lists(browser: Chromium, worker: Worker) -> None:
+    def look() -> None:
+        browser.size(1280)
+        browser.open(worker.url + "log")
+        assert browser.run("document.querySelectorAll('.log li').length") >= 4
+        for name, value in (("level", "ERROR"), ("connector", "orders-to-files")):
+            element = f"document.getElementById({json.dumps(name)})"
+            browser.run(f"{element}.value = {json.dumps(value)}")
+            browser.run(f"{element}.dispatchEvent(new Event('change', {{bubbles: true}}))")
+            browser.wait_for(f"location.search.includes({json.dumps(value)}) && document.readyState === 'complete'")
+        browser.wait_for("document.querySelectorAll('.log li').length === 1")
+        browser.run("document.querySelector('.log details').open = true")
+        worker.server.recent_log.emit(logging.LogRecord("x", logging.ERROR, "", 0, "orders-to-files again", None, None))
+        browser.wait_for("document.querySelectorAll('.log li').length === 2")  # The refresh keeps the filter.
+        assert browser.run("document.querySelector('.log details').open")
 
     await asyncio.to_thread(look)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 from barnabas.connect.decide.herder.status_views import waiting_text
+from barnabas.connect.decide.history.connector_history import WorkerHistory
+from barnabas.connect.decide.history.figure_ring import Figure
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.tasks.task_progress import QueryPlan, TaskProgress
 from barnabas.connect.decide.validation.connector_validation import ConnectorValidation, ValidationDefaults
@@ -25,6 +28,8 @@ from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 from barnabas.connect.rest.console.console import PREFIX, Console
 from barnabas.connect.rest.console.consumer_lag import GroupLag, PartitionLag, SinkGroup
 from barnabas.connect.rest.console.page_data import PageData
+from barnabas.connect.rest.group_reads import GroupReads
+from barnabas.connect.rest.recent_log import RecentLog
 from tests.peers.scripted_herder import ScriptedCluster, ScriptedHerder, ScriptedPlugins
 
 __all__ = [
@@ -36,6 +41,8 @@ __all__ = [
     "SceneLetters",
     "ScriptedCluster",
     "console_of",
+    "fill_history",
+    "fill_log",
 ]
 
 EVIL = "<img src=x onerror=alert(1)>\"'&/"
@@ -182,8 +189,40 @@ class SceneInsight:
         return QueryPlan(plan, '{"numInputRows": 500}', "http://localhost:4040")
 
 
+def fill_history(history: WorkerHistory, now_ms: int) -> None:
+    """Give a sink an hour of history: a rate that varies, a lag that grows and shrinks, a gap, failures."""
+    for ago in range(360, 0, -1):
+        at_ms = now_ms - ago * 10_000
+        if not 200 < ago < 230:
+            history.note("orders-to-files", Figure.RECORDS, 4000 + ago % 60 * 50, at_ms)
+            history.note("orders-to-files", Figure.LAG, abs(180 - ago) * 100, at_ms)
+        if ago % 75 == 0:
+            history.failed(ConnectorTaskId("orders-to-files", 1), f"{EVIL} {TRACE.splitlines()[0]}", at_ms)
+            history.skipped(ConnectorTaskId("orders-to-files", 0), 12, 7, at_ms)
+
+
+def fill_log(log: RecentLog, now_ms: int) -> None:
+    """Write lines of each level, also about single connectors."""
+    lines = (
+        (logging.INFO, "worker of group connect-cluster is listening on http://127.0.0.1:8083/"),
+        (logging.WARNING, "worker http://10.0.0.3:8083/ is lost to group connect-cluster"),
+        (logging.ERROR, f"task orders-to-files-1 has failed: {TRACE}"),
+        (logging.INFO, f"connector {EVIL} was created"),
+    )
+    for number, (level, text) in enumerate(lines):
+        record = logging.LogRecord("barnabas.connect.herder", level, "", 0, text, None, None)
+        record.created = now_ms / 1000 + number
+        log.emit(record)
+
+
 def console_of(
-    herder: SceneHerder, worker_id: str, now_s: object = None, letters: SceneLetters | None = None
+    herder: SceneHerder,
+    worker_id: str,
+    now_s: object = None,
+    letters: SceneLetters | None = None,
+    *,
+    group_reads: GroupReads | None = None,
+    recent_log: RecentLog | None = None,
 ) -> Console:
     clock = now_s or iter(range(0, 10**6, 3)).__next__
     page_data = PageData(
@@ -194,5 +233,13 @@ def console_of(
         lags=SceneLags(),
         insight=SceneInsight(),
         dead_letters=letters or SceneLetters(),
+        group_reads=group_reads,
     )
-    return Console(page_data, worker_id=worker_id, group_id="connect-cluster", cluster_id="c1", version="0.1")
+    return Console(
+        page_data,
+        worker_id=worker_id,
+        group_id="connect-cluster",
+        cluster_id="c1",
+        version="0.1",
+        recent_log=recent_log,
+    )

@@ -12,10 +12,12 @@ import httpx
 from barnabas.connect.rest.api_request import Services
 from barnabas.connect.rest.application import ListenerKind, RestApplication, RestRules
 from barnabas.connect.rest.forwarding import Forwarder
+from barnabas.connect.rest.group_reads import GroupReads
 from barnabas.connect.rest.internal_client import InternalClient
 from barnabas.connect.rest.internal_request_check import InternalRequestCheck, RequireFreshness
 from barnabas.connect.rest.logger_levels import LoggerLevels
 from barnabas.connect.rest.request_freshness import FreshnessGuard
+from tests.peers.scripted_figures import ScriptedFigures
 from tests.peers.scripted_herder import ScriptedCluster, ScriptedHerder, ScriptedPlugins
 
 __all__ = ["START_MS", "RestWorkers", "TestClock"]
@@ -53,11 +55,13 @@ class RestWorkers:
     ) -> None:
         self.clock = TestClock()
         self.cluster = ScriptedCluster(self.urls["A"])
+        self.cluster.worker_urls = list(self.urls.values())
         self.herders = {name: ScriptedHerder(self.cluster, url) for name, url in self.urls.items()}
         self.applications = {name: RestApplication(rules or RestRules(), self.clock.now_ms) for name in self.urls}
         self._kind = kind or ListenerKind()
         self._client = httpx.AsyncClient(transport=_Between(self), trust_env=False, verify=False)
         self.clients = {name: self._internal_client(name) for name in self.urls}
+        self.figures = {name: ScriptedFigures(url, self.clock.now_ms) for name, url in self.urls.items()}
         self.services = {name: self._services(name, require_freshness, wait_s) for name in self.urls}
         self.forwarded: list[httpx.Request] = []
         for name, application in self.applications.items():
@@ -94,12 +98,12 @@ class RestWorkers:
 
     def _services(self, name: str, require: RequireFreshness, wait_s: float) -> Services:
         herder = self.herders[name]
+        forwarder = Forwarder(herder, self.clients[name], wait_s=wait_s, now_s=lambda: self.clock.monotonic_ms() / 1000)
         return Services(
             herder=herder,
             plugins=ScriptedPlugins(),
-            forwarder=Forwarder(
-                herder, self.clients[name], wait_s=wait_s, now_s=lambda: self.clock.monotonic_ms() / 1000
-            ),
+            forwarder=forwarder,
+            group_reads=GroupReads(herder, forwarder, self.figures[name]),
             internal=InternalRequestCheck(
                 herder.session,
                 permitted_algorithms=("HmacSHA256",),

@@ -16,6 +16,8 @@ from barnabas.connect.decide.herder.offset_requests import OffsetRequests
 from barnabas.connect.decide.herder.requested_restarts import Restarts
 from barnabas.connect.decide.herder.state_requests import StateRequests
 from barnabas.connect.decide.herder.status_updates import Statuses
+from barnabas.connect.decide.offsets.offset_changes import PartitionEnds, sink_changes, source_changes
+from barnabas.connect.decide.offsets.sink_rows import sink_offsets
 from barnabas.connect.decide.registry.plugin import Plugin, PluginType
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.session_key import SessionView
@@ -30,6 +32,7 @@ from barnabas.connect.entities import (
     ConnectorOffsets,
     ConnectorState,
     ConnectorStatus,
+    OffsetsPreview,
     PluginInfo,
     TaskInfo,
     TaskStatus,
@@ -68,6 +71,7 @@ class _Connector:
 class ScriptedCluster:
     def __init__(self, leader_url: str = "http://127.0.0.1:29511/") -> None:
         self.leader_url: str | None = leader_url
+        self.worker_urls: list[str] = [leader_url]
         self.connectors: dict[str, _Connector] = {}
         self.session = SessionView(is_verification_in_force=True, key=b"k" * 32)
         self.task_writes: list[tuple[str, list[dict[str, str | None]]]] = []
@@ -105,6 +109,10 @@ class ScriptedHerder(Herder):
 
     async def health(self) -> None:
         await self.turn()
+
+    async def other_workers(self) -> list[str]:
+        await self.led()
+        return [url for url in self.cluster.worker_urls if url != self.url]
 
     async def rebalance_over(self) -> None:
         if self.rebalancing is not None:
@@ -308,6 +316,21 @@ class _Offsets(OffsetRequests):
     async def read(self, name: str) -> ConnectorOffsets:
         await self._herder.turn()
         return ConnectorOffsets(self._herder.found(name).offsets)
+
+    async def preview(self, name: str, offsets: Sequence[ConnectorOffset]) -> OffsetsPreview:
+        """Each partition has the records 10 to 1499."""
+        await self._herder.turn()
+        connector = self._herder.found(name)
+        if connector.type is ConnectorType.SINK:
+            committed = {
+                partition: offset for partition, offset in sink_offsets(connector.offsets).items() if offset is not None
+            }
+            changes = sink_changes(offsets, committed, dict.fromkeys(committed, PartitionEnds(10, 1500)), "earliest")
+        else:
+            changes = source_changes(offsets, connector.offsets)
+        return OffsetsPreview(
+            changes, connector.state is TargetState.STOPPED, any(change.problem for change in changes)
+        )
 
     async def alter(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
         connector = await self._stopped(name)

@@ -237,6 +237,10 @@ def test_bad_records_of_a_running_sink_go_to_the_dead_letter_topic_and_the_log(
                 ("{no json", "VALUE_CONVERTER"),
                 ('{"id": "x"}', "TRANSFORMATION"),
             }
+            await worker.until(
+                "/connectors/poison/history",
+                lambda past: sum(value or 0 for value in past["records"]) == 4 and sum(past["dead_letters"]) == 2,
+            )
             return (await worker.request("GET", "/metrics")).text
 
     metrics = asyncio.run(scenario())

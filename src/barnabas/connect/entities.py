@@ -27,16 +27,23 @@ __all__ = [
     "DeadLetter",
     "DeadLetters",
     "ErrorMessage",
+    "History",
     "LastFailure",
     "LogLine",
     "LoggerLevel",
     "Message",
+    "MissingWorker",
+    "OffsetChange",
+    "OffsetsPreview",
+    "PastFailure",
     "PluginInfo",
     "ServerInfo",
     "TaskDetails",
     "TaskInfo",
     "TaskStatus",
     "WorkerHealth",
+    "WorkerLoad",
+    "WorkerLoads",
 ]
 
 
@@ -160,6 +167,33 @@ class ConnectorOffsets(msgspec.Struct, frozen=True):
     offsets: list[ConnectorOffset]
 
 
+class OffsetChange(msgspec.Struct, frozen=True):
+    """What a row of a change of offsets would do. ``before`` and ``after`` are null without a position.
+
+    ``again`` counts the records that a sink would read again, ``skipped`` those that it would never read. ``first`` and
+    ``end`` are the offsets of the partition's first record and of its next one. These four are null for sources, and
+    for a row with a ``problem``, which would be refused. ``note`` says what to expect.
+    """
+
+    partition: dict[str, Any] | None
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    again: int | None = None
+    skipped: int | None = None
+    first: int | None = None
+    end: int | None = None
+    note: str = ""
+    problem: str = ""
+
+
+class OffsetsPreview(msgspec.Struct, frozen=True):
+    """``is_stopped``: only a stopped connector can be changed. ``is_refused``: a row has a problem."""
+
+    changes: list[OffsetChange]
+    is_stopped: bool
+    is_refused: bool
+
+
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     """A record of a dead-letter topic. Long texts are cut; bytes that are not text are escaped.
 
@@ -186,6 +220,65 @@ class DeadLetters(msgspec.Struct, frozen=True):
     total: int = 0
     examined: int = 0
     letters: list[DeadLetter] = []
+
+
+class PastFailure(msgspec.Struct, frozen=True):
+    """A failure of a task, or of the connector itself (``task`` is null). ``time`` in milliseconds since 1970."""
+
+    time: int
+    task: int | None
+    worker_id: str
+    reason: str
+
+
+class MissingWorker(msgspec.Struct, frozen=True):
+    """A worker of the group whose part of an answer is missing, and why."""
+
+    worker_id: str
+    reason: str
+
+
+class History(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures of a connector in intervals of ``interval_ms``; null where no worker knows a figure. The first interval
+    begins at ``begin``, in milliseconds since 1970.
+
+    ``records`` are those of ended batches; ``lag`` is the highest of an interval; the others are counts.
+    ``last_failures`` has the last one first. ``workers`` are those whose part is included.
+    """
+
+    connector: str
+    begin: int
+    interval_ms: int
+    records: list[int | None]
+    lag: list[int | None]
+    failures: list[int]
+    skipped_records: list[int]
+    dead_letters: list[int]
+    last_failures: list[PastFailure]
+    workers: list[str]
+    missing: list[MissingWorker] = []
+
+
+class WorkerLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker of the group with what it runs. ``started`` in milliseconds since 1970.
+
+    ``records_per_second`` covers the last minute, and is null for a worker that keeps no history.
+    """
+
+    worker_id: str
+    url: str
+    version: str
+    is_leader: bool
+    started: int
+    connectors: int
+    tasks: int
+    failed_tasks: int
+    records_per_second: float | None
+
+
+class WorkerLoads(msgspec.Struct, frozen=True):
+    workers: list[WorkerLoad]
+    missing: list[MissingWorker] = []
 
 
 class PluginInfo(msgspec.Struct, frozen=True, omit_defaults=True):

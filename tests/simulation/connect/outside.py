@@ -11,7 +11,7 @@ from barnabas.connect.decide.backing_stores.config_records import ConfigRecord
 from barnabas.connect.decide.backing_stores.status_records import StatusRecord
 from barnabas.connect.decide.herder.outside import ConfigMap, TaskToStart
 from barnabas.connect.decide.tasks.task_runtime import TaskFailed, TaskListener, TaskPaused, TaskRunning
-from barnabas.connect.entities import ConfigInfos, ConnectorOffset, ConnectorOffsets
+from barnabas.connect.entities import ConfigInfos, ConnectorOffset, ConnectorOffsets, OffsetChange
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TargetState
 from barnabas.connect.run.herder_tasks import HerderTasks
@@ -298,6 +298,11 @@ class SimulatedOutside(HerderTasks):
         return ConfigInfos("", 0, [], [])
 
     async def read_offsets(self, connector: str, config: ConfigMap, type_: ConnectorType) -> ConnectorOffsets:
+        raise NotImplementedError
+
+    async def preview_offsets(
+        self, connector: str, config: ConfigMap, type_: ConnectorType, offsets: Sequence[ConnectorOffset]
+    ) -> list[OffsetChange]:
         raise NotImplementedError
 
     async def alter_offsets(

@@ -10,6 +10,7 @@ from barnabas.connect.decide.herder.herder import Herder
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.entities import DeadLetters
 from barnabas.connect.rest.forwarding import Forwardable, Forwarder
+from barnabas.connect.rest.group_reads import GroupReads
 from barnabas.connect.rest.internal_client import Answer
 from barnabas.connect.rest.internal_request_check import InternalRequestCheck
 from barnabas.connect.rest.logger_levels import LoggerLevels
@@ -125,3 +126,4 @@ class Services:
     health_timeout_s: float = 10.0
     recent_log: RecentLog = field(default_factory=RecentLog)
     dead_letters: DeadLetterSource | None = None
+    group_reads: GroupReads | None = None

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 from urllib.parse import urlencode
 
 from barnabas.connect.decide.herder.herder import Herder
-from barnabas.connect.errors import ConnectError, NotAssigned, NotLeader, RebalanceNeeded
+from barnabas.connect.errors import ConnectError, NotAssigned, NotLeader, RebalanceNeeded, RequestFailed
 from barnabas.connect.rest.internal_client import Answer, InternalClient
 from barnabas.connect.rest.request_freshness import SentRequest
 
@@ -31,6 +31,7 @@ T = TypeVar("T")
 _CONFLICT = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
 _NO_LEADER = "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
 _PAUSE_S = 0.05
+_ONE_WORKER_S = 5.0
 
 
 def conflict() -> ConnectError:
@@ -89,6 +90,15 @@ class Forwarder:
                     return await self._send(request, error.url)
                 if not await self._rebalance_over(deadline_s):
                     raise RebalanceNeeded(_NO_LEADER) from None
+
+    async def ask_worker(self, request: Forwardable, url: str) -> Answer:
+        """Return the answer of one worker for itself alone (``scope=worker``). Raise RequestFailed."""
+        own = replace(request, query={**request.query, "scope": "worker"}, forward=True)
+        try:
+            async with asyncio.timeout(_ONE_WORKER_S):
+                return await self._send(own, url)
+        except TimeoutError:
+            raise RequestFailed(504, f"It did not answer within {_ONE_WORKER_S:g} s.") from None
 
     async def _send(self, request: Forwardable, url: str) -> Answer:
         query = {**request.query, "forward": "true" if request.forward is None else "false"}

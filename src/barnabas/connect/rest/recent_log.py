@@ -10,7 +10,7 @@ from barnabas.connect.entities import LogLine
 from barnabas.connect.errors import BadRequest, NotFound
 from barnabas.connect.rest.logger_levels import level_number
 
-__all__ = ["LINES_MAX", "RecentLog", "number_of_lines"]
+__all__ = ["LINES_MAX", "RecentLog"]
 
 LINES_MAX = 1000
 _LENGTH_MAX = 8000
@@ -48,12 +48,3 @@ class RecentLog(logging.Handler):
         wanted = re.compile(name)
         found = [line for number, line in [*self._lines] if number >= least and wanted.search(line.message)]
         return found[-count:]
-
-
-def number_of_lines(text: str | None) -> int:
-    """Parse the number of lines. Raise BadRequest."""
-    if text is None:
-        return 100
-    if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) <= LINES_MAX):
-        raise BadRequest(f"'lines' is {text[:50]!r}; it must be 1 to {LINES_MAX}")
-    return int(text)

@@ -27,6 +27,7 @@ from barnabas.connect.rest.application import ListenerKind, Mount, RestApplicati
 from barnabas.connect.rest.authentication_setup import Authentication, set_up_authentication
 from barnabas.connect.rest.exposure import check_exposure, exposure_warnings
 from barnabas.connect.rest.forwarding import Forwarder
+from barnabas.connect.rest.group_reads import GroupReads, OwnFigures
 from barnabas.connect.rest.host_names import HostNames
 from barnabas.connect.rest.http_listener import HttpListener, bind
 from barnabas.connect.rest.internal_client import REQUEST_TIMEOUT_S, InternalClient
@@ -93,6 +94,11 @@ class RestServer:
         """The ports of the listeners, in their order, then those for /admin."""
         return tuple(listener.port for listener in self._http_listeners)
 
+    @property
+    def shows_log(self) -> bool:
+        """Whether listeners of the API serve /admin, so that their pages may show the log, too."""
+        return self._settings.admin_listeners is None
+
     def mount(self, mount: Mount) -> None:
         """Serve pages beside the API."""
         self._application.mount(mount)
@@ -138,16 +144,19 @@ class RestServer:
         version: str,
         commit: str,
         dead_letters: DeadLetterSource | None = None,
-    ) -> None:
-        """Serve the API. Call it after ``start``."""
+        own_figures: OwnFigures | None = None,
+    ) -> GroupReads | None:
+        """Serve the API. Call it after ``start``. Return what reads ``own_figures`` of all workers."""
         settings = self._settings
+        forwarder = Forwarder(
+            herder, client, wait_s=settings.request_wait_s, now_s=lambda: self._clock.monotonic_ms() / 1000
+        )
+        group_reads = None if own_figures is None else GroupReads(herder, forwarder, own_figures)
         self._application.open(
             Services(
                 herder=herder,
                 plugins=plugins,
-                forwarder=Forwarder(
-                    herder, client, wait_s=settings.request_wait_s, now_s=lambda: self._clock.monotonic_ms() / 1000
-                ),
+                forwarder=forwarder,
                 internal=InternalRequestCheck(
                     herder.session,
                     permitted_algorithms=settings.verification_algorithms,
@@ -164,8 +173,10 @@ class RestServer:
                 may_topic_tracking_be_reset=settings.may_topic_tracking_be_reset,
                 recent_log=self.recent_log,
                 dead_letters=dead_letters,
+                group_reads=group_reads,
             )
         )
+        return group_reads
 
     async def stop(self) -> None:
         if self._watch is not None:

@@ -9,7 +9,7 @@ from typing import Any
 from barnabas.connect.rest.api_request import Handler
 from barnabas.connect.rest.roles import Role
 
-__all__ = ["CONNECTOR", "FORWARD", "Access", "Config", "Parameter", "Route"]
+__all__ = ["CONNECTOR", "FORWARD", "SCOPE", "Access", "Config", "Parameter", "Route"]
 
 Config = dict[str, str]
 """Settings, for the document."""
@@ -66,3 +66,7 @@ class Route:
 
 
 FORWARD = Parameter("forward", "Whether this worker may forward the request; workers set it.", ("true", "false"))
+
+SCOPE = Parameter(
+    "scope", "This worker alone, or all workers of the group; the default is cluster.", ("worker", "cluster")
+)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from barnabas.connect.rest.resources import (
     connectors,
     dead_letters,
+    history,
     internal,
     loggers,
     offsets,
@@ -31,6 +32,7 @@ ROUTES: tuple[Route, ...] = (
     *states.ROUTES,
     *offsets.ROUTES,
     *dead_letters.ROUTES,
+    *history.ROUTES,
     *internal.ROUTES,
     *plugins.ROUTES,
     *loggers.ROUTES,

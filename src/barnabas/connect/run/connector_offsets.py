@@ -7,20 +7,24 @@ These are the methods of ``Outside`` for offsets; ``worker_outside`` has the oth
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from barnabas.clients.admin.client import AdminClient
 from barnabas.clients.admin.errors import AdminError
+from barnabas.clients.admin.partitions import OffsetSpec
 from barnabas.clients.errors import ClientError
 from barnabas.common.clock import Clock
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.decide.herder.outside import ConfigMap
+from barnabas.connect.decide.offsets.offset_changes import PartitionEnds, sink_changes, source_changes
+from barnabas.connect.decide.offsets.sink_rows import sink_entry, sink_offsets, sink_row
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.tasks.task_work import check_spark_positions
 from barnabas.connect.decide.validation.connector_rules import consumer_group_of
-from barnabas.connect.entities import ConnectorOffset, ConnectorOffsets
+from barnabas.connect.entities import ConnectorOffset, ConnectorOffsets, OffsetChange
 from barnabas.connect.errors import BadRequest, ConnectError
 from barnabas.connect.identifiers import ConnectorType
 from barnabas.connect.run.herder_tasks import HerderTasks
@@ -29,7 +33,7 @@ from barnabas.connect.run.known_secrets import KnownSecrets
 
 __all__ = ["ConnectorOffsetCalls"]
 
-_TOPIC, _PARTITION, _OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
+_RESET = "consumer.override.auto.offset.reset"
 _TIMEOUT_S = 30.0
 _NO_GROUP = (ErrorCode.GROUP_ID_NOT_FOUND,)
 _IN_USE = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
@@ -45,12 +49,15 @@ class ConnectorOffsetCalls(HerderTasks):
         sources: SourceOffsets,
         registry: PluginRegistry,
         secrets: KnownSecrets,
+        offset_reset: str = "earliest",
     ) -> None:
+        """``offset_reset`` is the worker's ``consumer.auto.offset.reset``."""
         super().__init__(asyncio.get_running_loop(), clock, fail)
         self._admin = admin
         self._sources = sources
         self._registry = registry
         self._secrets = secrets
+        self._offset_reset = offset_reset
 
     async def read_offsets(self, connector: str, config: ConfigMap, type_: ConnectorType) -> ConnectorOffsets:
         return await self.call(self._read(connector, config, type_))
@@ -63,10 +70,15 @@ class ConnectorOffsetCalls(HerderTasks):
     async def reset_offsets(self, connector: str, config: ConfigMap, type_: ConnectorType) -> str:
         return await self.call(self._reset(connector, config, type_))
 
+    async def preview_offsets(
+        self, connector: str, config: ConfigMap, type_: ConnectorType, offsets: Sequence[ConnectorOffset]
+    ) -> list[OffsetChange]:
+        return await self.call(self._preview(connector, config, type_, offsets))
+
     async def _read(self, name: str, config: ConfigMap, type_: ConnectorType) -> ConnectorOffsets:
         if type_ is ConnectorType.SINK:
             offsets = await self._sink_offsets(consumer_group_of(name, config))
-            return ConnectorOffsets([_sink_entry(partition, offset) for partition, offset in sorted(offsets.items())])
+            return ConnectorOffsets([sink_entry(partition, offset) for partition, offset in sorted(offsets.items())])
         await self._sources.prepare(name, config)
         await self._sources.read_to_end(name)
         found = self._sources.offsets(name)
@@ -78,7 +90,7 @@ class ConnectorOffsetCalls(HerderTasks):
         self, name: str, config: ConfigMap, type_: ConnectorType, offsets: Sequence[ConnectorOffset]
     ) -> str:
         if type_ is ConnectorType.SINK:
-            wanted = _sink_offsets(offsets)
+            wanted = sink_offsets(offsets)
             if any(offset is not None and offset < 0 for offset in wanted.values()):
                 raise ConnectError(f"Failed to modify offsets for sink connector {name}")
             is_known = await self._ask(config, wanted)
@@ -112,6 +124,36 @@ class ConnectorOffsetCalls(HerderTasks):
             is_known = await self._ask(config, pairs)
             await self._sources.forget(name)
         return _sentence("reset", is_known=is_known)
+
+    async def _preview(
+        self, name: str, config: ConfigMap, type_: ConnectorType, offsets: Sequence[ConnectorOffset]
+    ) -> list[OffsetChange]:
+        """The connector's class is not called: it may change what it manages itself when it is asked."""
+        if type_ is not ConnectorType.SINK:
+            return source_changes(offsets, (await self._read(name, config, type_)).offsets)
+        committed = await self._sink_offsets(consumer_group_of(name, config))
+        partitions = set()
+        for entry in offsets:
+            with suppress(BadRequest):  # The row is named in the answer.
+                partitions.add(sink_row(entry)[0])
+        reset = config.get(_RESET) or self._offset_reset
+        return sink_changes(offsets, committed, await self._ends(partitions), reset)
+
+    async def _ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, PartitionEnds]:
+        """Return the ends of the partitions that exist."""
+        if not partitions:
+            return {}
+        try:
+            first, end = [
+                (await self._admin.list_offsets(dict.fromkeys(partitions, spec), timeout_s=_TIMEOUT_S)).values
+                for spec in (OffsetSpec.earliest(), OffsetSpec.latest())
+            ]
+        except (AdminError, ClientError, TimeoutError) as error:
+            raise ConnectError(f"The ends of the partitions can't be read: {error}") from error
+        return {
+            partition: PartitionEnds(first[partition].offset, end[partition].offset)
+            for partition in first.keys() & end.keys()
+        }
 
     async def _ask(self, config: ConfigMap, offsets: Any) -> bool:
         """Call the connector's class; its exception becomes the response."""
@@ -157,42 +199,6 @@ class ConnectorOffsetCalls(HerderTasks):
             raise (_refused(what, first) if isinstance(first, AdminError) else ConnectError(what)) from group_of_errors
         except (ClientError, TimeoutError) as failure:
             raise ConnectError(f"{what}: {failure}") from failure
-
-
-def _sink_entry(partition: TopicPartition, offset: int) -> ConnectorOffset:
-    return ConnectorOffset({_PARTITION: partition.partition, _TOPIC: partition.topic}, {_OFFSET: offset})
-
-
-def _sink_offsets(offsets: Sequence[ConnectorOffset]) -> dict[TopicPartition, int | None]:
-    """Parse the offsets of a sink. Raise BadRequest."""
-    parsed: dict[TopicPartition, int | None] = {}
-    for entry in offsets:
-        if entry.partition is None:
-            raise BadRequest("The partition for a sink connector offset cannot be null or missing")
-        if _TOPIC not in entry.partition or _PARTITION not in entry.partition:
-            raise BadRequest(
-                f"The partition for a sink connector offset must contain the keys '{_TOPIC}' and '{_PARTITION}'"
-            )
-        topic = entry.partition[_TOPIC]
-        if topic is None:
-            raise BadRequest("Kafka topic names must be valid strings and may not be null")
-        partition = TopicPartition(str(topic), _integer(entry.partition[_PARTITION], "Kafka partitions"))
-        if entry.offset is None:
-            parsed[partition] = None
-        elif _OFFSET not in entry.offset:
-            raise BadRequest(f"The offset for a sink connector should either be null or contain the key '{_OFFSET}'")
-        else:
-            parsed[partition] = _integer(entry.offset[_OFFSET], "Kafka offsets")
-    return parsed
-
-
-def _integer(value: Any, what: str) -> int:
-    try:
-        if value is None or isinstance(value, bool):
-            raise ValueError
-        return int(str(value))
-    except ValueError:
-        raise BadRequest(f"{what} must be integers, not {value!r}") from None
 
 
 def _refused(what: str, error: AdminError) -> ConnectError:

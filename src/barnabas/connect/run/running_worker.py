@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from importlib.metadata import PackageNotFoundError, version
 from time import monotonic
@@ -24,6 +25,7 @@ from barnabas.common.clock import Clock
 from barnabas.common.errors import Terminal
 from barnabas.connect.decide.group.membership_events import MembershipEvent
 from barnabas.connect.decide.herder.herder import Herder
+from barnabas.connect.decide.history.connector_history import WorkerHistory
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.tasks.task_progress import TaskInsight
 from barnabas.connect.decide.tasks.task_runtime import TaskRuntime
@@ -34,15 +36,18 @@ from barnabas.connect.rest.application import Mount
 from barnabas.connect.rest.console.console import PREFIX, Console
 from barnabas.connect.rest.console.group_lag import AdminLags
 from barnabas.connect.rest.console.page_data import PageData
+from barnabas.connect.rest.console.sink_groups import SinkGroups
 from barnabas.connect.rest.rest_server import RestServer
 from barnabas.connect.run.dead_letter_reader import DeadLetterReader
 from barnabas.connect.run.group_client import GroupClient
 from barnabas.connect.run.herder_setup import group_settings, herder_settings, key_rotation
+from barnabas.connect.run.history_sampler import HistorySampler
 from barnabas.connect.run.internal_topics.worker_topics import WorkerTopics
 from barnabas.connect.run.known_secrets import InsightWithoutSecrets, KnownSecrets
 from barnabas.connect.run.running_connectors import RunningConnectors, TopicPartitions
 from barnabas.connect.run.sink_lags import SinkLags
 from barnabas.connect.run.webhook import Webhook, WebhookSettings
+from barnabas.connect.run.worker_figures import WorkerFigures
 from barnabas.connect.run.worker_outside import WorkerOutside
 from barnabas.connect.settings.worker_config import WorkerConfig
 
@@ -93,6 +98,8 @@ class RunningWorker:
             on_notice=self._noticed,
         )
         self._dead_letters = DeadLetterReader(config.texts, secrets)
+        self._clock = clock
+        self._history = WorkerHistory(rest.worker_id) if config.barnabas_connect_history_enable else None
         self._client = rest.client(lambda: self.herder.session())
         connectors = RunningConnectors(
             registry, config.providers, secrets, TopicPartitions(admin), self, config.admin_properties
@@ -111,6 +118,7 @@ class RunningWorker:
             registry=registry,
             validation=validation,
             admin_properties=config.admin_properties,
+            offset_reset=self._offset_reset,
         )
         self._webhook = _webhook_of(config, rest, clock)
         self.herder = Herder(
@@ -118,12 +126,13 @@ class RunningWorker:
             registry,
             key_rotation(config),
             self.outside,
-            *(() if self._webhook is None else (self._webhook.notice,)),
+            [listener for listener in (self._webhook, self._history) if listener is not None],
         )
         self._sink_lags = SinkLags(self.herder, AdminLags(admin, monotonic), self._offset_reset)
         if self._webhook is not None:
             parts.push_async_callback(self._webhook.close)
         parts.push_async_callback(self._sink_lags.close)
+        self.history_sampler = None if self._history is None else self._sampler(self._history)
         for close in (connectors.close, self.outside.close, rest.stop, self.group.close):  # The last one closes first.
             parts.push_async_callback(close)
 
@@ -132,7 +141,7 @@ class RunningWorker:
         if self._webhook is not None:
             self._webhook.begin()
         self.herder.topics_read()
-        self.rest.open(
+        self._group_reads = self.rest.open(
             self.herder,
             self._client,
             self._registry,
@@ -140,15 +149,20 @@ class RunningWorker:
             version=__version__,
             commit=_commit(),
             dead_letters=self._dead_letters,
+            own_figures=WorkerFigures(self.herder, self._history, self._clock, __version__),
         )
         self._mount_metrics()
         if self.config.barnabas_connect_console_enable:
             self._mount_console()
         self.group.start()
         self._sink_lags.begin()
-        polling = asyncio.create_task(self._poll(), name="poll of the group")
-        self._parts.callback(polling.cancel)
+        self._run_beside(self._poll(), "poll of the group")
+        if self.history_sampler is not None:
+            self._run_beside(self.history_sampler.run(), "history of connectors")
         log.info("worker of group %s is listening on %s", self.config.group_id, self.rest.advertised_url)
+
+    def _run_beside(self, work: Coroutine[object, object, None], name: str) -> None:
+        self._parts.callback(asyncio.create_task(work, name=name).cancel)
 
     # -- input
 
@@ -203,7 +217,6 @@ class RunningWorker:
 
     def _mount_console(self) -> None:
         worker_id = self.rest.worker_id
-        insight = self.tasks if isinstance(self.tasks, TaskInsight) else None
         page_data = PageData(
             self.herder,
             self._registry,
@@ -211,8 +224,9 @@ class RunningWorker:
             now_s=monotonic,
             lags=AdminLags(self._admin, monotonic),
             offset_reset=self._offset_reset,
-            insight=None if insight is None else InsightWithoutSecrets(insight, self._secrets.hide),
+            insight=self._insight,
             dead_letters=self._dead_letters,
+            group_reads=self._group_reads,
         )
         console = Console(
             page_data,
@@ -220,8 +234,23 @@ class RunningWorker:
             group_id=self.config.group_id,
             cluster_id=self._kafka_cluster_id,
             version=__version__,
+            recent_log=self.rest.recent_log if self.rest.shows_log else None,
         )
         self.rest.mount(Mount(PREFIX, console))
+
+    @property
+    def _insight(self) -> TaskInsight | None:
+        return InsightWithoutSecrets(self.tasks, self._secrets.hide) if isinstance(self.tasks, TaskInsight) else None
+
+    def _sampler(self, history: WorkerHistory) -> HistorySampler:
+        return HistorySampler(
+            history,
+            self.herder,
+            self._clock,
+            groups=SinkGroups(self.herder, self._offset_reset),
+            lags=AdminLags(self._admin, monotonic),
+            insight=self._insight,
+        )
 
     # -- end
 

@@ -24,6 +24,7 @@ from barnabas.common.config_value import Password
 from barnabas.connect.decide.notices.failure_notice import FailureNotice
 from barnabas.connect.decide.notices.webhook_attempts import AttemptBudget, Outcome, outcome_of
 from barnabas.connect.decide.notices.webhook_request import WebhookMessage, webhook_message
+from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.connect.settings.webhook_rules import webhook_secret
 from barnabas.connect.settings.worker_config import WorkerConfig
 
@@ -114,6 +115,9 @@ class Webhook:
         self._waiting.append(message)
         self._is_idle.clear()
         self._changed.set()
+
+    def skipped(self, task: ConnectorTaskId, records: int, dead_letters: int, at_ms: int) -> None:
+        """Skipped records are figures, and no failure."""
 
     async def close(self) -> None:
         """Send what waits, for a short time, because a worker that stops must not wait for a server."""

@@ -56,8 +56,17 @@ class WorkerOutside(ConnectorOffsetCalls):
         registry: PluginRegistry,
         validation: ConnectorValidation,
         admin_properties: Mapping[str, str],
+        offset_reset: str,
     ) -> None:
-        super().__init__(clock, fail, admin=admin, sources=topics.offsets, registry=registry, secrets=secrets)
+        super().__init__(
+            clock,
+            fail,
+            admin=admin,
+            sources=topics.offsets,
+            registry=registry,
+            secrets=secrets,
+            offset_reset=offset_reset,
+        )
         self._topics = topics
         self._group = group
         self._connectors = connectors

@@ -270,6 +270,8 @@ class BarnabasWorkerSettings(SettingTable):
         "Whether the worker serves its web console.")
     barnabas_connect_fresh_signature_max_age_ms = by_name(LONG, "60000", "1..", LOW, READ_ONLY,
         "The maximum age of a signed request from another barnabas worker. Within this time, the worker accepts each request only once.")
+    barnabas_connect_history_enable: bool = setting(BOOLEAN, "true", "", LOW, READ_ONLY,
+        "Whether the worker keeps a history of its connectors in memory: records, lag and errors. It then requests the lag of its sinks every ten seconds.")
     barnabas_connect_insecure = by_name(BOOLEAN, "false", "", HIGH, READ_ONLY,
         "Whether a listener that other machines can reach may lack authentication.")
     barnabas_connect_jwt_algorithms = by_name(LIST, "RS256,ES256", "list+", LOW, READ_ONLY,

@@ -34,7 +34,7 @@ A request that waits for another worker does not delay other requests. REST pars
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from barnabas.connect.decide.backing_stores.config_state import (
     ClusterConfig,
@@ -72,7 +72,7 @@ from barnabas.connect.decide.herder.herder_settings import HerderSettings
 from barnabas.connect.decide.herder.leader_requests import InternalRequests
 from barnabas.connect.decide.herder.local_work import LocalWork, Unit, named
 from barnabas.connect.decide.herder.offset_requests import OffsetRequests
-from barnabas.connect.decide.herder.outside import Outside, TaskToStart
+from barnabas.connect.decide.herder.outside import ErrorListener, Outside, TaskToStart
 from barnabas.connect.decide.herder.rebalance_listener import RebalanceListener
 from barnabas.connect.decide.herder.requested_restarts import Restarts
 from barnabas.connect.decide.herder.session_key_rotation import SessionKeys
@@ -107,11 +107,10 @@ class Herder:
         plugins: PluginCatalog,
         rotation: KeyRotation,
         outside: Outside,
-        notify: Callable[[FailureNotice], None] = lambda notice: None,
+        listeners: Sequence[ErrorListener] = (),
     ) -> None:
-        """``notify`` is called with each failure and each recovery, and must not wait."""
         self._outside = outside
-        self._notify = notify
+        self._listeners = listeners
         self.context = HerderContext(settings, outside, plugins)
         self.keys = SessionKeys(self.context, rotation)
         self.statuses = Statuses(self.context)
@@ -178,6 +177,13 @@ class Herder:
         """Wait behind the requests that change something, and do nothing else (KIP-1017)."""
         async with self.context.leader_turn:
             pass
+
+    async def other_workers(self) -> list[str]:
+        """Return the URLs of the other workers of the group. Raise NotLeader, and RebalanceNeeded."""
+        await self.context.settled()
+        self.context.require_leader("Only the leader knows the workers of its group.")
+        own = self.context.settings.url
+        return sorted(url for url in self.context.group.member_urls if url != own)
 
     async def rebalance_over(self) -> None:
         """Return when the group is stable and this worker has caught up, immediately if that is so already."""
@@ -310,6 +316,8 @@ class Herder:
                 self._recovered(task)
             case RecordsSkipped(_, records, dead_letters) if self.work.is_running(task):
                 self.statuses.skipped(task, records, dead_letters)
+                for listener in self._listeners:
+                    listener.skipped(task, records, dead_letters, self._outside.now_ms())
             case TopicsUsed(_, topics) if self.work.is_running(task):
                 self.statuses.uses_topics(task, sorted(topics))
             case TaskFailed(_, trace, retriable) if self.work.ended(task):
@@ -382,7 +390,9 @@ class Herder:
     def _notice(self, kind: NoticeKind, unit: Unit, failure: Failure) -> None:
         connector = unit.connector if isinstance(unit, ConnectorTaskId) else unit
         type_ = self.context.connector_type(connector)
-        self._notify(FailureNotice(kind, unit, type_, failure, self._outside.now_ms()))
+        notice = FailureNotice(kind, unit, type_, failure, self._outside.now_ms())
+        for listener in self._listeners:
+            listener.notice(notice)
 
     def _heal(self, unit: Unit) -> None:
         if self.assigned_work.is_assigned(unit) and not self.work.is_running(unit):

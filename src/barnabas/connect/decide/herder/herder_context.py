@@ -52,6 +52,8 @@ class GroupView:
     """The URLs of the workers by work. Only the leader knows them."""
     member_worker_ids: frozenset[str] = frozenset()
     """All members, by their ``host:port``. Only the leader knows."""
+    member_urls: frozenset[str] = frozenset()
+    """The advertised URLs of all members. Only the leader knows."""
     are_all_members_ours: bool = False
     """Whether no member is a worker of Kafka's. Only the leader knows."""
 

@@ -12,7 +12,7 @@ from barnabas.connect.decide.herder.herder_context import HerderContext
 from barnabas.connect.decide.herder.herder_settings import ExactlyOnceSupport
 from barnabas.connect.decide.herder.leader_requests import InternalRequests
 from barnabas.connect.decide.herder.outside import ConfigMap
-from barnabas.connect.entities import ConnectorOffset, ConnectorOffsets
+from barnabas.connect.entities import ConnectorOffset, ConnectorOffsets, OffsetsPreview
 from barnabas.connect.errors import BadRequest
 from barnabas.connect.identifiers import ConnectorType, TargetState
 
@@ -29,6 +29,14 @@ class OffsetRequests:
         type_ = self._context.plugins.connector_type(config)
         return await self._context.outside.read_offsets(name, config, type_)
 
+    async def preview(self, name: str, offsets: Sequence[ConnectorOffset]) -> OffsetsPreview:
+        """Return what a change would do. Any worker answers, and the connector may run."""
+        context = self._context
+        config = await context.find_connector(name, f"Connector {name} not found")
+        type_ = context.plugins.connector_type(config)
+        changes = await context.outside.preview_offsets(name, config, type_, offsets)
+        return OffsetsPreview(changes, self._is_stopped(name), any(change.problem for change in changes))
+
     async def alter(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
         """Change offsets, which are not empty; the last of equal partitions counts. Return a sentence for the user."""
         async with self._stopped_connector(name) as config:
@@ -40,6 +48,10 @@ class OffsetRequests:
             type_ = self._context.plugins.connector_type(config)
             return await self._context.outside.reset_offsets(name, config, type_)
 
+    def _is_stopped(self, name: str) -> bool:
+        config = self._context.config
+        return config.target_state(name) is TargetState.STOPPED and not config.task_count(name)
+
     @asynccontextmanager
     async def _stopped_connector(self, name: str) -> AsyncIterator[ConfigMap]:
         """Return its settings. It stays stopped meanwhile, as far as the leader controls that."""
@@ -47,8 +59,7 @@ class OffsetRequests:
         async with context.as_leader("Only the leader can process alter/reset offsets requests."):
             await context.read_configs_to_end()
             config = context.require_connector(name, f"Connector {name} not found")
-            is_stopped = context.config.target_state(name) is TargetState.STOPPED
-            if not is_stopped or context.config.task_count(name) > 0:
+            if not self._is_stopped(name):
                 raise BadRequest(
                     "Connectors must be in the STOPPED state before their offsets can be modified. This can be done "
                     f"for the specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint"

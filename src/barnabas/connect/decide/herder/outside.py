@@ -18,11 +18,12 @@ from typing import Any, Protocol
 
 from barnabas.connect.decide.backing_stores.config_records import ConfigRecord
 from barnabas.connect.decide.backing_stores.status_records import StatusRecord
+from barnabas.connect.decide.notices.failure_notice import FailureNotice
 from barnabas.connect.decide.tasks.task_runtime import TaskListener
-from barnabas.connect.entities import ConfigInfos, ConnectorOffset, ConnectorOffsets
+from barnabas.connect.entities import ConfigInfos, ConnectorOffset, ConnectorOffsets, OffsetChange
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TargetState
 
-__all__ = ["Background", "ConfigMap", "Outside", "TaskToStart"]
+__all__ = ["Background", "ConfigMap", "ErrorListener", "Outside", "TaskToStart"]
 
 ConfigMap = Mapping[str, str | None]
 """Settings of a connector or task as written, with references to secrets instead of the secrets."""
@@ -47,6 +48,16 @@ class TaskToStart:
     confirm: Callable[[], Awaitable[None]] | None = None
     """With ``transactional_id``: await it when the producer has fenced earlier ones, before the first record. It raises
     a ConnectError if newer task configs exist, or if another worker owns the task."""
+
+
+class ErrorListener(Protocol):
+    """Receives the errors of work on this worker. Its methods must not wait."""
+
+    def notice(self, notice: FailureNotice) -> None:
+        """A connector or task has failed, or has recovered."""
+
+    def skipped(self, task: ConnectorTaskId, records: int, dead_letters: int, at_ms: int) -> None:
+        """A task has left out bad records, of which some became dead letters. Milliseconds since 1970."""
 
 
 class Background(Protocol):
@@ -155,6 +166,11 @@ class Outside(Protocol):
         """Validate with the plugins that the settings name, which may do I/O."""
 
     async def read_offsets(self, connector: str, config: ConfigMap, type_: ConnectorType) -> ConnectorOffsets: ...
+
+    async def preview_offsets(
+        self, connector: str, config: ConfigMap, type_: ConnectorType, offsets: Sequence[ConnectorOffset]
+    ) -> list[OffsetChange]:
+        """Return what each row would change. Nothing is changed."""
 
     async def alter_offsets(
         self, connector: str, config: ConfigMap, type_: ConnectorType, offsets: Sequence[ConnectorOffset]

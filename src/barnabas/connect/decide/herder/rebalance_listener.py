@@ -69,7 +69,8 @@ class RebalanceListener:
         group.protocol_version = notice.protocol
         group.config_offset = assignment.config_offset
         group.owners = dict(owners)
-        group.member_worker_ids = frozenset(urlsplit(url).netloc for url in member_urls)
+        group.member_urls = frozenset(member_urls)
+        group.member_worker_ids = frozenset(urlsplit(url).netloc for url in group.member_urls)
         group.are_all_members_ours = are_all_members_ours
         self._is_joining = False
         self._has_asked = False
@@ -91,6 +92,7 @@ class RebalanceListener:
         group = self._context.group
         group.member_id, group.leader_id, group.leader_url, group.generation = "", None, None, -1
         group.owners, group.member_worker_ids, group.are_all_members_ours = {}, frozenset(), False
+        group.member_urls = frozenset()
         self._is_joining = True
         self._update()
         self._assigned_work.revoke(self._assigned_work.assigned)

@@ -15,8 +15,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_ENTRIES_MAX = 256
-
 
 @dataclass(slots=True)
 class _Entry(Generic[T]):
@@ -26,19 +24,23 @@ class _Entry(Generic[T]):
 
 
 class AnswerCache(Generic[T]):
-    """``age_s`` is how long an answer is fresh, ``wait_s`` the longest wait for a new one."""
+    """``age_s`` is how long an answer is fresh, ``wait_s`` the longest wait for a new one. The latest used answers are
+    kept, at most ``entries_max``."""
 
-    def __init__(self, now_s: Callable[[], float], *, age_s: float = 2.0, wait_s: float = 1.5) -> None:
+    def __init__(
+        self, now_s: Callable[[], float], *, age_s: float = 2.0, wait_s: float = 1.5, entries_max: int = 256
+    ) -> None:
         self._now_s = now_s
         self._age_s = age_s
         self._wait_s = wait_s
+        self._entries_max = entries_max
         self._entries: OrderedDict[Hashable, _Entry[T]] = OrderedDict()
 
     async def get(self, key: Hashable, ask: Callable[[], Awaitable[T]]) -> T | None:
         """Return the latest answer that is available in time; None before the first."""
         entry = self._entries.setdefault(key, _Entry())
         self._entries.move_to_end(key)
-        while len(self._entries) > _ENTRIES_MAX:
+        while len(self._entries) > self._entries_max:
             self._entries.popitem(last=False)
         if self._now_s() - entry.known_s >= self._age_s:
             if entry.asking is None:

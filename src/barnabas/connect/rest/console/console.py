@@ -12,17 +12,24 @@ import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import resources
+from urllib.parse import parse_qs
 
 import jinja2
+from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from barnabas.connect.errors import ConnectError, NotFound
+from barnabas.connect.entities import History
+from barnabas.connect.errors import BadRequest, ConnectError, NotFound
 from barnabas.connect.identifiers import ConnectorTaskId
+from barnabas.connect.rest.api_request import ApiRequest
+from barnabas.connect.rest.console.charts import RANGES, HistoryRange, HistoryView
+from barnabas.connect.rest.console.log_view import LEVELS, log_lines
 from barnabas.connect.rest.console.page_data import PageData
 from barnabas.connect.rest.console.static_files import StaticFiles
-from barnabas.connect.rest.console.views import Setting, Totals, is_worker_address
+from barnabas.connect.rest.console.views import ConnectorView, Setting, Totals, is_worker_address
 from barnabas.connect.rest.internal_client import encoded_segment
+from barnabas.connect.rest.recent_log import LINES_MAX, RecentLog
 from barnabas.connect.rest.roles import ANONYMOUS, Role, User
 from barnabas.connect.rest.url_paths import path_segments
 
@@ -45,6 +52,9 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _SAFE_METHODS = ("GET", "HEAD")
+_NO_PAGE = "This page does not exist."
+_QUERY_FIELDS_MAX = 20
+_LOG_LINES = 200
 
 
 class _NotAllowed(ConnectError):
@@ -54,8 +64,19 @@ class _NotAllowed(ConnectError):
 class Console:
     """``worker_id`` is the worker's host:port, ``cluster_id`` that of the backing cluster."""
 
-    def __init__(self, page_data: PageData, *, worker_id: str, group_id: str, cluster_id: str, version: str) -> None:
+    def __init__(
+        self,
+        page_data: PageData,
+        *,
+        worker_id: str,
+        group_id: str,
+        cluster_id: str,
+        version: str,
+        recent_log: RecentLog | None = None,
+    ) -> None:
+        """``recent_log`` is None where these listeners must not show the log."""
         self._page_data = page_data
+        self._recent_log = recent_log
         self._static = StaticFiles(resources.files(__package__) / "static")
         self._pages = jinja2.Environment(
             loader=jinja2.PackageLoader(__package__, "templates"),
@@ -69,6 +90,7 @@ class Console:
             "count": _count,
             "rate": _rate,
             "moment": _moment,
+            "duration": _duration,
             "as_json": _as_json,
         }
         self._pages.globals |= {
@@ -94,7 +116,7 @@ class Console:
             segments = path_segments(scope["raw_path"].decode("ascii", "replace"))[1:]
             if segments[:1] == ["static"]:
                 return self._static.answer(segments[1:], dict(scope["headers"]))
-            return await self._page(segments, user, str(scope.get("scheme", "http")))
+            return await self._page(segments, _page_request(scope, user), str(scope.get("scheme", "http")))
         except ConnectError as error:
             return self._render("problem.html", user, error.http_status, message=str(error))
         except Exception as error:
@@ -102,40 +124,109 @@ class Console:
             text = f"The worker failed to render this page ({type(error).__name__}); see its log."
             return self._render("problem.html", user, 500, message=text)
 
-    async def _page(self, segments: list[str], user: User, scheme: str) -> Response:
+    async def _page(self, segments: list[str], request: ApiRequest, scheme: str) -> Response:
         """Render the page. Raise ConnectError."""
+        user = request.user
         match segments:
             case []:
                 return await self._overview(user)
             case ["create"]:
                 return self._create(user)
-            case ["connectors", name]:
-                return await self._connector(name, user, scheme)
-            case ["connectors", name, "dead-letters"]:
+            case ["workers"]:
+                return await self._workers(request, scheme)
+            case ["log"]:
+                return self._log(request)
+            case ["bad-records"]:
+                return await self._bad_records(user)
+            case ["connectors", name, *rest]:
+                return await self._page_of_connector(name, rest, request, scheme)
+        raise NotFound(_NO_PAGE)
+
+    async def _page_of_connector(self, name: str, segments: list[str], request: ApiRequest, scheme: str) -> Response:
+        user = request.user
+        match segments:
+            case []:
+                return await self._connector(name, request, scheme)
+            case ["history"]:
+                return await self._history(name, request)
+            case ["dead-letters"]:
                 return await self._dead_letters(name, user)
-            case ["connectors", name, "edit"]:
+            case ["offsets"]:
+                return await self._offsets(name, user)
+            case ["edit"]:
                 return self._edit(name, user)
-            case ["connectors", name, "tasks", number, "plan"] if number.isascii() and number.isdigit():
+            case ["tasks", number, "plan"] if number.isascii() and number.isdigit():
                 return await self._plan(name, int(number), user, scheme)
-        raise NotFound("This page does not exist.")
+        raise NotFound(_NO_PAGE)
 
     async def _overview(self, user: User) -> Response:
         connectors = await self._page_data.connectors()
         return self._render("overview.html", user, connectors=connectors, totals=Totals.of(connectors))
 
-    async def _connector(self, name: str, user: User, scheme: str) -> Response:
+    async def _connector(self, name: str, request: ApiRequest, scheme: str) -> Response:
         view, info = await self._page_data.connector(name)
         offsets, problem = await self._page_data.offsets(name)
+        history, history_problem = await self._page_data.history(name, 1, request)
         return self._render(
             "connector.html",
-            user,
+            request.user,
             connector=view,
             settings=[Setting(key, value or "") for key, value in sorted(info.config.items())],
             offsets=offsets,
             offsets_problem=problem,
             topics=self._page_data.topics(name),
+            history=_history_view(history, view, RANGES[1]),
+            history_problem=history_problem,
             scheme=scheme,
         )
+
+    async def _history(self, name: str, request: ApiRequest) -> Response:
+        text = request.last("hours") or "1"
+        chosen = RANGES.get(int(text)) if text.isascii() and text.isdigit() and len(text) < 4 else None
+        if chosen is None:
+            raise BadRequest(f"hours is {text[:20]!r}; it must be one of {', '.join(str(hours) for hours in RANGES)}.")
+        view, _ = await self._page_data.connector(name)
+        history, problem = await self._page_data.history(name, chosen.hours, request)
+        return self._render(
+            "history.html",
+            request.user,
+            connector=view,
+            view=_history_view(history, view, chosen),
+            problem=problem,
+            range=chosen,
+            ranges=list(RANGES.values()),
+        )
+
+    async def _workers(self, request: ApiRequest, scheme: str) -> Response:
+        loads, problem = await self._page_data.workers(request)
+        return self._render(
+            "workers.html", request.user, loads=loads, problem=problem, scheme=scheme, now=datetime.now(UTC).timestamp()
+        )
+
+    def _log(self, request: ApiRequest) -> Response:
+        user, recent_log = request.user, self._recent_log
+        if not user.may(Role.OPERATE):
+            raise _NotAllowed(f"The log may quote data: it needs the role operate, and {user.name} does not have it.")
+        if recent_log is None:
+            raise NotFound("The log is at /admin/logs, which this worker serves on admin.listeners only.")
+        level, connector = request.last("level") or "", request.last("connector") or ""
+        lines = recent_log.lines(_LOG_LINES, level=level or None, connector=connector or None)
+        names = self._page_data.names()
+        return self._render(
+            "log.html",
+            user,
+            lines=log_lines(lines),
+            lines_max=LINES_MAX,
+            level=level.upper(),
+            levels=LEVELS,
+            connector=connector,
+            names=names if connector in ("", *names) else [*names, connector],
+        )
+
+    async def _bad_records(self, user: User) -> Response:
+        connectors = await self._page_data.connectors()
+        found = [view for view in connectors if view.skipped_records or view.dead_letters or view.dead_letter_topic]
+        return self._render("bad_records.html", user, connectors=found)
 
     async def _plan(self, name: str, number: int, user: User, scheme: str) -> Response:
         view, _ = await self._page_data.connector(name)
@@ -149,6 +240,12 @@ class Console:
         view, info = await self._page_data.connector(name)
         letters, problem = await self._page_data.dead_letters(info)
         return self._render("dead_letters.html", user, connector=view, letters=letters, problem=problem)
+
+    async def _offsets(self, name: str, user: User) -> Response:
+        _check_admin(user, "change offsets")
+        view, _ = await self._page_data.connector(name)
+        rows, problem = await self._page_data.offset_rows(name)
+        return self._render("offsets.html", user, connector=view, rows=rows, problem=problem)
 
     def _create(self, user: User) -> Response:
         _check_admin(user, "create connectors")
@@ -166,10 +263,32 @@ class Console:
             user=user,
             may_operate=user.may(Role.OPERATE),
             may_admin=user.may(Role.ADMIN),
+            may_see_log=user.may(Role.OPERATE) and self._recent_log is not None,
             is_anonymous=user == ANONYMOUS,
             **values,
         )
         return Response(html, status, media_type="text/html")
+
+
+def _page_request(scope: Scope, user: User) -> ApiRequest:
+    """Return the request for a page, with which other workers can be asked in the user's name."""
+    query = scope["query_string"].decode("ascii", "replace")
+    return ApiRequest(
+        method="GET",
+        path=scope["raw_path"].decode("ascii", "replace"),
+        query_string=query,
+        query=parse_qs(query, max_num_fields=_QUERY_FIELDS_MAX),
+        headers=Headers(scope=scope),
+        parameters={},
+        body=b"",
+        base_url="",
+        user=user,
+        is_authenticated=user != ANONYMOUS,
+    )
+
+
+def _history_view(history: History | None, connector: ConnectorView, chosen: HistoryRange) -> HistoryView | None:
+    return None if history is None else HistoryView(history, chosen, is_sink=connector.type == "sink")
 
 
 def _check_admin(user: User, what: str) -> None:
@@ -189,6 +308,13 @@ def _rate(per_second: float | None) -> str:
 
 def _moment(epoch_s: float) -> str:
     return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration in its two largest units."""
+    minutes = max(0, int(seconds)) // 60
+    days, hours = minutes // 1440, minutes // 60 % 24
+    return f"{days} d {hours} h" if days else f"{hours} h {minutes % 60} min" if hours else f"{minutes} min"
 
 
 def _as_json(value: Mapping[str, object]) -> str:

@@ -5,8 +5,9 @@ The snapshot is always available, also during a rebalance. Slow answers are cach
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from barnabas.connect.decide.herder.herder import Herder
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
@@ -17,17 +18,24 @@ from barnabas.connect.entities import (
     ConnectorOffset,
     ConnectorStatus,
     DeadLetters,
+    History,
+    OffsetChange,
     PluginInfo,
+    WorkerLoads,
 )
 from barnabas.connect.errors import ConnectError, NotFound
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TaskState
 from barnabas.connect.rest.api_request import DeadLetterSource
 from barnabas.connect.rest.console.answer_cache import AnswerCache
-from barnabas.connect.rest.console.consumer_lag import GroupLag, LagSource, SinkGroup
+from barnabas.connect.rest.console.consumer_lag import GroupLag, LagSource
+from barnabas.connect.rest.console.sink_groups import SinkGroups
 from barnabas.connect.rest.console.throughput import Rates
-from barnabas.connect.rest.console.views import ConnectorView, TaskView, group_of, partitions_of, task_view
+from barnabas.connect.rest.console.views import ConnectorView, TaskView, task_view
+from barnabas.connect.rest.group_reads import GroupReads, Sender
 
 __all__ = ["PageData"]
+
+T = TypeVar("T")
 
 _LETTERS = 50
 _UNASSIGNED = TaskState.UNASSIGNED.value
@@ -47,6 +55,7 @@ class PageData:
         insight: TaskInsight | None = None,
         offset_reset: str = "earliest",
         dead_letters: DeadLetterSource | None = None,
+        group_reads: GroupReads | None = None,
     ) -> None:
         """``offset_reset`` is the worker's ``consumer.auto.offset.reset``."""
         self._herder = herder
@@ -55,18 +64,21 @@ class PageData:
         self._now_s = now_s
         self._lags = lags
         self._insight = insight
-        self._offset_reset = offset_reset
+        self._groups = SinkGroups(herder, offset_reset)
         self._dead_letters = dead_letters
+        self._group_reads = group_reads
         self._rates = Rates()
         self._known_lags: AnswerCache[Mapping[str, GroupLag]] = AnswerCache(now_s)
         self._known_offsets: AnswerCache[tuple[list[ConnectorOffset], str]] = AnswerCache(now_s)
         self._known_letters: AnswerCache[tuple[DeadLetters | None, str]] = AnswerCache(now_s, wait_s=10.0)
+        self._known_histories: AnswerCache[tuple[History | None, str]] = AnswerCache(now_s, age_s=5.0, entries_max=32)
+        self._known_loads: AnswerCache[tuple[WorkerLoads | None, str]] = AnswerCache(now_s)
         self._known_plans: AnswerCache[QueryPlan | None] = AnswerCache(now_s, wait_s=10.0)
 
     async def connectors(self) -> list[ConnectorView]:
         """Return all connectors, by name."""
         found = []
-        for name in sorted(self._herder.connectors.names()):
+        for name in self.names():
             try:
                 found.append(self._herder.connectors.info_in_snapshot(name))
             except ConnectError:
@@ -100,6 +112,15 @@ class PageData:
         found = await self._known_offsets.get(name, ask)
         return found or ([], "The offsets are being read.")
 
+    async def offset_rows(self, name: str) -> tuple[list[OffsetChange], str]:
+        """Return the present offsets with the ends of their partitions, and why they are unknown."""
+        offsets = self._herder.offsets
+        try:
+            found = (await offsets.read(name)).offsets
+            return (await offsets.preview(name, found)).changes if found else [], ""
+        except ConnectError as error:
+            return [], str(error)
+
     async def dead_letters(self, info: ConnectorInfo) -> tuple[DeadLetters | None, str]:
         """Return the latest dead letters of a connector, or why they can't be shown."""
         source = self._dead_letters
@@ -113,6 +134,28 @@ class PageData:
                 return None, str(error)
 
         return await self._known_letters.get(info.name, ask) or (None, "The dead letters are being read.")
+
+    async def history(self, name: str, hours: int, sender: Sender) -> tuple[History | None, str]:
+        """Return the history of a connector, or only the part of this worker with the reason.
+
+        Every user who sees pages may see it, so the answer to one serves all.
+        """
+        reads = self._group_reads
+        if reads is None:
+            return None, "This worker keeps no history."
+        ask = _own_part_otherwise(lambda: reads.history(sender, name, hours), lambda: reads.own_history(name, hours))
+        return await self._known_histories.get((name, hours), ask) or (None, "The history is being read.")
+
+    async def workers(self, sender: Sender) -> tuple[WorkerLoads | None, str]:
+        """Return the workers of the group, or only this one with the reason."""
+        reads = self._group_reads
+        if reads is None:
+            return None, "This worker has no figures of its work."
+        ask = _own_part_otherwise(lambda: reads.loads(sender), lambda: WorkerLoads([reads.own_load()]))
+        return await self._known_loads.get("", ask) or (None, "The workers are being asked.")
+
+    def names(self) -> list[str]:
+        return sorted(self._herder.connectors.names())
 
     def topics(self, name: str) -> list[str]:
         return sorted(self._herder.statuses.active_topics(name).topics)
@@ -143,18 +186,12 @@ class PageData:
         self, infos: list[ConnectorInfo], statuses: Mapping[str, ConnectorStatus | None]
     ) -> Mapping[str, GroupLag]:
         lags = self._lags
-        groups = {info.name: group for info in infos if (group := self._group_of(info, statuses)) is not None}
+        groups = {
+            info.name: group for info in infos if (group := self._groups.of(info, statuses[info.name])) is not None
+        }
         if lags is None or not groups:
             return {}
         return await self._known_lags.get(tuple(groups.items()), lambda: lags.lags(groups)) or {}
-
-    def _group_of(self, info: ConnectorInfo, statuses: Mapping[str, ConnectorStatus | None]) -> SinkGroup | None:
-        group = group_of(info, statuses[info.name])
-        if group is None:
-            return None
-        configs = self._herder.connectors.task_configs_in_snapshot(info.name)
-        reset = info.config.get("consumer.override.auto.offset.reset") or self._offset_reset
-        return SinkGroup(group, partitions_of(configs), reset)
 
     def _view(self, info: ConnectorInfo, status: ConnectorStatus | None, lag: GroupLag | None) -> ConnectorView:
         by_number = {task.id: task for task in status.tasks} if status is not None else {}
@@ -187,3 +224,21 @@ class PageData:
         if progress is None:
             return view
         return replace(view, progress=progress, per_second=self._rates.observe(view.id, progress.rows, self._now_s()))
+
+
+def _own_part_otherwise(
+    ask_all: Callable[[], Awaitable[T]], own_part: Callable[[], T]
+) -> Callable[[], Awaitable[tuple[T | None, str]]]:
+    """Return a request to all workers that falls back to the part of this one."""
+
+    async def ask() -> tuple[T | None, str]:
+        try:
+            return await ask_all(), ""
+        except ConnectError as error:
+            problem = str(error)
+        try:
+            return own_part(), f"Only the part of this worker is known: {problem}"
+        except ConnectError as error:
+            return None, str(error)
+
+    return ask

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from barnabas.connect.decide.tasks.dead_letter_records import LETTERS_MAX
 from barnabas.connect.entities import DeadLetters
-from barnabas.connect.errors import BadRequest, NotFound
+from barnabas.connect.errors import NotFound
 from barnabas.connect.rest.api_request import ApiRequest, Reply, Services
+from barnabas.connect.rest.query_numbers import number_to
 from barnabas.connect.rest.route import CONNECTOR, Access, Parameter, Route
 
 __all__ = ["ROUTES", "get_dead_letters"]
@@ -14,19 +15,11 @@ _COUNT = 20
 
 
 async def get_dead_letters(services: Services, request: ApiRequest) -> Reply:
-    count = _count(request.last("count"))
+    count = number_to(LETTERS_MAX, "count", request.last("count"), _COUNT)
     config = await services.forwarder.settled(lambda: services.herder.connectors.config(request.connector))
     if services.dead_letters is None:
         raise NotFound("This worker reads no dead letters.")
     return Reply(200, await services.dead_letters.read(request.connector, config, count))
-
-
-def _count(text: str | None) -> int:
-    if text is None:
-        return _COUNT
-    if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) <= LETTERS_MAX):
-        raise BadRequest(f"'count' is {text[:50]!r}; it must be 1 to {LETTERS_MAX}")
-    return int(text)
 
 
 ROUTES = (

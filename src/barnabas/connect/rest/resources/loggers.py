@@ -9,10 +9,14 @@ from barnabas.connect.errors import BadRequest
 from barnabas.connect.rest.api_request import ApiRequest, Reply, Services
 from barnabas.connect.rest.json_bodies import read_level
 from barnabas.connect.rest.logger_levels import level_named
-from barnabas.connect.rest.recent_log import number_of_lines
+from barnabas.connect.rest.query_numbers import number_to
+from barnabas.connect.rest.recent_log import LINES_MAX
 from barnabas.connect.rest.route import Access, Parameter, Route
 
 __all__ = ["ROUTES", "get_logger", "get_logs", "list_loggers", "set_logger"]
+
+_LINES = 100
+"""How many lines are returned without ``lines``."""
 
 
 async def list_loggers(services: Services, request: ApiRequest) -> Reply:
@@ -36,7 +40,7 @@ async def set_logger(services: Services, request: ApiRequest) -> Reply:
 
 
 async def get_logs(services: Services, request: ApiRequest) -> Reply:
-    count = number_of_lines(request.last("lines"))
+    count = number_to(LINES_MAX, "lines", request.last("lines"), _LINES)
     found = services.recent_log.lines(count, level=request.last("level"), connector=request.last("connector"))
     return Reply(200, found)
 
@@ -44,7 +48,7 @@ async def get_logs(services: Services, request: ApiRequest) -> Reply:
 _SCOPE = Parameter("scope", "Only this worker, or all workers of the group.", ("worker", "cluster"))
 
 _LOGS = (
-    Parameter("lines", "Maximum number of lines, 1 to 1000; the default is 100."),
+    Parameter("lines", f"Maximum number of lines, 1 to {LINES_MAX}; the default is {_LINES}."),
     Parameter("level", "Only lines of this level or above.", ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")),
     Parameter("connector", "Only lines that name this connector or one of its tasks."),
 )

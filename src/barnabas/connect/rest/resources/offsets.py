@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from barnabas.connect.entities import ConnectorOffsets, Message
+from barnabas.connect.entities import ConnectorOffsets, Message, OffsetsPreview
 from barnabas.connect.rest.api_request import ApiRequest, Reply, Services
 from barnabas.connect.rest.internal_client import encoded_segment
 from barnabas.connect.rest.json_bodies import read_offsets
 from barnabas.connect.rest.route import CONNECTOR, FORWARD, Access, Route
 
-__all__ = ["ROUTES", "alter_offsets", "get_offsets", "reset_offsets"]
+__all__ = ["ROUTES", "alter_offsets", "get_offsets", "preview_offsets", "reset_offsets"]
 
 
 async def get_offsets(services: Services, request: ApiRequest) -> Reply:
@@ -25,6 +25,11 @@ async def alter_offsets(services: Services, request: ApiRequest) -> Reply:
         lambda: services.herder.offsets.alter(name, offsets),
     )
     return Reply.of(outcome, lambda text: Reply(200, Message(text)))
+
+
+async def preview_offsets(services: Services, request: ApiRequest) -> Reply:
+    name, offsets = request.connector, await request.parsed(read_offsets)
+    return Reply(200, await services.forwarder.settled(lambda: services.herder.offsets.preview(name, offsets)))
 
 
 async def reset_offsets(services: Services, request: ApiRequest) -> Reply:
@@ -49,6 +54,15 @@ ROUTES = (
         {200: Message},
         ConnectorOffsets,
         (FORWARD,),
+    ),
+    Route(
+        "POST",
+        f"{CONNECTOR}/offsets/preview",
+        Access.ADMIN,
+        preview_offsets,
+        "What a change of offsets would do, without doing it; Kafka's workers lack this path",
+        {200: OffsetsPreview},
+        ConnectorOffsets,
     ),
     Route(
         "DELETE",

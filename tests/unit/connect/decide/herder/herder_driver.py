@@ -21,10 +21,18 @@ from barnabas.connect.decide.group.membership_events import Assigned
 from barnabas.connect.decide.herder.herder import Herder
 from barnabas.connect.decide.herder.herder_settings import ExactlyOnceSupport, HerderSettings, RestartBudget
 from barnabas.connect.decide.herder.outside import ConfigMap, TaskToStart
+from barnabas.connect.decide.history.connector_history import WorkerHistory
 from barnabas.connect.decide.notices.failure_notice import FailureNotice
 from barnabas.connect.decide.session_key import KeyRotation
 from barnabas.connect.decide.tasks.task_runtime import TaskListener
-from barnabas.connect.entities import ConfigInfo, ConfigInfos, ConfigValueInfo, ConnectorOffset, ConnectorOffsets
+from barnabas.connect.entities import (
+    ConfigInfo,
+    ConfigInfos,
+    ConfigValueInfo,
+    ConnectorOffset,
+    ConnectorOffsets,
+    OffsetChange,
+)
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TargetState
 from barnabas.connect.run.herder_tasks import HerderTasks
@@ -182,6 +190,12 @@ class FakeOutside(HerderTasks):
         await self._made("read_offsets", connector=connector)
         return ConnectorOffsets([])
 
+    async def preview_offsets(
+        self, connector: str, config: ConfigMap, type_: ConnectorType, offsets: Sequence[ConnectorOffset]
+    ) -> list[OffsetChange]:
+        await self._made("preview_offsets", connector=connector, offsets=offsets)
+        return [OffsetChange(row.partition, None, row.offset) for row in offsets]
+
     async def alter_offsets(
         self, connector: str, config: ConfigMap, type_: ConnectorType, offsets: Sequence[ConnectorOffset]
     ) -> str:
@@ -191,6 +205,16 @@ class FakeOutside(HerderTasks):
     async def reset_offsets(self, connector: str, config: ConfigMap, type_: ConnectorType) -> str:
         await self._made("reset_offsets", connector=connector, type_=type_)
         return "done"
+
+
+class Notices(list[FailureNotice]):
+    """Notes the failures and recoveries of which the herder gives notice."""
+
+    def notice(self, notice: FailureNotice) -> None:
+        self.append(notice)
+
+    def skipped(self, task: ConnectorTaskId, records: int, dead_letters: int, at_ms: int) -> None:
+        pass
 
 
 class HerderDriver:
@@ -211,8 +235,9 @@ class HerderDriver:
             "here:8083", URL, "workers", restart_budget=budget or RestartBudget(), exactly_once=exactly_once
         )
         rotation = KeyRotation(algorithm="HmacSHA256", size=32, ttl_ms=KEY_TTL_MS, random_bytes=self._random_bytes)
-        self.notices: list[FailureNotice] = []
-        self.herder = Herder(settings, Plugins(), rotation, self.outside, self.notices.append)
+        self.notices = Notices()
+        self.history = WorkerHistory("here:8083")
+        self.herder = Herder(settings, Plugins(), rotation, self.outside, [self.notices, self.history])
         self.outside.replay_config = self.herder.replay_config
         self.outside.replay_status = self.herder.replay_status
         self.topic = self.outside.topic

@@ -13,6 +13,7 @@ from barnabas.connect.decide.herder.herder_settings import RestartBudget
 from barnabas.connect.decide.herder.local_work import StartFailed
 from barnabas.connect.decide.tasks.task_runtime import BatchSucceeded, RecordsSkipped, TaskFailed, TaskRunning
 from barnabas.connect.entities import ConnectorDetails, TaskDetails
+from barnabas.connect.errors import NotLeader
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState, TaskState
 from tests.unit.connect.decide.herder.herder_driver import (
     OTHER_URL,
@@ -212,6 +213,35 @@ def test_a_trace_of_a_kafka_worker_is_shown_unchanged() -> None:
     driver.herder.replay_status(b"status-connector-c", (task_status_record(TASK, other)[1] or b""))
     assert driver.herder.statuses.task_status(TASK).trace == "java.lang.Error\n\tat X.java:1\n"
     assert details(driver).last_failure is None
+
+
+# -- the history of errors
+
+
+def test_every_failure_and_every_skipped_record_is_in_the_history(driver: HerderDriver) -> None:
+    fail_and_restart(driver, 3)
+    event(driver, RecordsSkipped(TASK, 7, 5))
+    event(driver, RecordsSkipped(TASK, 1, 0))
+    driver.herder.connector_error("c", "\n\nthe source refuses\n at x", retriable=True)
+    driver.advance(2_000)
+    found = driver.history.read("c", 1, driver.outside.now_ms() + 60_000)
+    assert (sum(found.failures), sum(found.skipped_records), sum(found.dead_letters)) == (4, 8, 5)
+    reasons = [(past.task, past.reason) for past in found.last_failures]
+    assert reasons == [(None, "the source refuses"), *[(0, "the disk is full")] * 3]
+
+
+# -- the workers of the group
+
+
+def test_the_leader_knows_the_other_workers(driver: HerderDriver) -> None:
+    assert driver.request(driver.herder.other_workers()).value == [OTHER_URL]
+
+
+def test_another_worker_names_the_leader() -> None:
+    driver = started(leads=False)
+    error = driver.request(driver.herder.other_workers()).error
+    assert isinstance(error, NotLeader)
+    assert error.url == OTHER_URL
 
 
 # -- topics that a sink waits for

@@ -16,11 +16,21 @@ from barnabas.connect.rest.application import Mount, RestRules
 from barnabas.connect.rest.authentication import Authenticator, NotAuthenticated
 from barnabas.connect.rest.console import console as console_module
 from barnabas.connect.rest.console.views import is_worker_address
+from barnabas.connect.rest.recent_log import RecentLog
 from barnabas.connect.rest.roles import Role, User
 from barnabas.connect.rest.route_table import matching
 from barnabas.connect.rest.url_paths import path_segments
-from tests.peers.console_scene import EVIL, OTHER_WORKER, PREFIX, SceneHerder, SceneLetters, console_of
-from tests.peers.rest_workers import RestWorkers
+from tests.peers.console_scene import (
+    EVIL,
+    OTHER_WORKER,
+    PREFIX,
+    SceneHerder,
+    SceneLetters,
+    console_of,
+    fill_history,
+    fill_log,
+)
+from tests.peers.rest_workers import START_MS, RestWorkers
 
 STATIC = Path(console_module.__file__).parent / "static"
 EVIL_PAGE = "/console/connectors/" + quote(EVIL, safe="")
@@ -28,7 +38,15 @@ PAGES = (
     "/console",
     "/console/",
     "/console/create",
+    "/console/workers",
+    "/console/log",
+    "/console/log?level=ERROR&connector=orders-to-files",
+    "/console/bad-records",
     "/console/connectors/orders-to-files",
+    "/console/connectors/orders-to-files/history",
+    "/console/connectors/orders-to-files/history?hours=168",
+    "/console/connectors/lines/offsets",
+    "/console/connectors/stopped-one/offsets",
     "/console/connectors/orders-to-files/edit",
     "/console/connectors/orders-to-files/dead-letters",
     "/console/connectors/orders-to-files/tasks/0/plan",
@@ -92,12 +110,21 @@ class Passwords:
 
 
 class Site:
-    def __init__(self, *, is_open: bool = True) -> None:
+    def __init__(self, *, is_open: bool = True, shows_log: bool = True) -> None:
         rules = RestRules() if is_open else RestRules(Authenticator(passwords=Passwords()))  # type: ignore[arg-type]
         self.workers = RestWorkers(rules=rules)
         self.herder = SceneHerder(self.workers.cluster, self.workers.urls["A"])
         self.letters = SceneLetters()
-        console = console_of(self.herder, self.herder.worker_id, letters=self.letters)
+        self.log = RecentLog()
+        fill_history(self.workers.figures["A"].past, START_MS)
+        fill_log(self.log, START_MS)
+        console = console_of(
+            self.herder,
+            self.herder.worker_id,
+            letters=self.letters,
+            group_reads=self.workers.services["A"].group_reads,
+            recent_log=self.log if shows_log else None,
+        )
         self.workers.applications["A"].mount(Mount(PREFIX, console))
 
     async def get(self, path: str, user: str = "", **headers: str) -> httpx.Response:
@@ -317,7 +344,7 @@ async def test_unreadable_dead_letters_are_a_problem_on_their_page(site: Site) -
 async def test_a_plain_text_secret_is_hidden_at_first(site: Site) -> None:
     site.workers.cluster.connectors["lines"].config["other.password"] = "${file:/secrets:password}"
     page = await site.page("/console/connectors/lines")
-    assert [detail["id"] for detail in page.all("details")] == ["setting-db.password"]
+    assert [detail["id"] for detail in page.all("details")] == ["history-table", "setting-db.password"]
     assert "${file:/secrets:password}" in page.text
 
 

@@ -86,6 +86,7 @@ function show(html) {
   morph(main, wanted);
   document.title = page.title;
   filter();
+  main.dispatchEvent(new CustomEvent("shown"));
   if (focused && focused !== document.body && !focused.isConnected) {
     (main.querySelector("#actions button") ?? main).focus();
   }
@@ -97,7 +98,7 @@ export async function refresh() {
   isRefreshing = true;
   clearTimeout(timer);
   try {
-    const answer = await fetch(location.origin + location.pathname, { headers: { Accept: "text/html" }, cache: "no-store" });
+    const answer = await fetch(location.origin + location.pathname + location.search, { headers: { Accept: "text/html" }, cache: "no-store" });
     if (!answer.headers.get("Content-Type")?.startsWith("text/html")) throw new Error(`it answered with ${answer.status}`);
     show(await answer.text());
     if (isCutOff) alarm.textContent = "";
@@ -144,6 +145,14 @@ follow.addEventListener("click", () => {
 });
 main.addEventListener("input", (event) => {
   if (event.target.id === "filter") filter();
+});
+main.addEventListener("change", (event) => {
+  const { query } = event.target.dataset;
+  if (!query) return;
+  const wanted = new URL(location.href);
+  if (event.target.value) wanted.searchParams.set(query, event.target.value);
+  else wanted.searchParams.delete(query);
+  location.assign(wanted);
 });
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden && isFollowing()) refresh();
