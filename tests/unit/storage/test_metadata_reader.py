@@ -19,7 +19,7 @@ from barnabas.server.metadata_log.record_serde import MetadataRecordSerde
 from barnabas.storage.bootstrap_file import write_bootstrap_file
 from barnabas.storage.errors import CorruptFileError, StorageError
 from barnabas.storage.metadata_point_in_time import MomentNotKnown
-from barnabas.storage.metadata_reader import Moment, read_metadata
+from barnabas.storage.metadata_reader import Moment, read_metadata, read_records
 from tests.unit.written_log import Log
 
 VERSION = FeatureLevelRecord(name="metadata.version", feature_level=30)
@@ -265,3 +265,20 @@ def test_a_torn_tail_does_not_affect_earlier_offsets(tmp_path: Path) -> None:
     assert (found.image.offset, found.incomplete) == (3, None)
     with pytest.raises(MomentNotKnown, match="offsets 0 to 3 "):
         names(tmp_path, offset=4)
+
+
+def test_records_that_took_effect_are_read_with_the_state_before_them(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.append(VERSION)
+    log.append(acl(1), acl(2))
+    log.append(BeginTransactionRecord(name="t"), acl(3))
+    log.append(acl(4), EndTransactionRecord(), RemoveAccessControlEntryRecord(id=acl(1).id))
+    found = read_records(str(tmp_path), (AccessControlEntryRecord, RemoveAccessControlEntryRecord))
+    assert (found.image.offset, found.incomplete) == (-1, None)
+    assert [(record.change, record.effective_offset, record.offset) for record in found.records] == [
+        (1, 1, 1), (1, 2, 2), (5, 6, 4), (5, 6, 5), (5, 7, 7)
+    ]  # fmt: skip
+    until = read_records(str(log.path), (AccessControlEntryRecord,), until=Moment(5))
+    assert [record.offset for record in until.records] == [1, 2]
+    with pytest.raises(MomentNotKnown):
+        read_records(str(tmp_path), (AccessControlEntryRecord,), since=Moment(99))
