@@ -179,6 +179,8 @@ class MetadataRows:
         )
 
     def _struct(self, name: str, message: Message, is_hidden: bool) -> dict[str, Any]:
+        if not message.FIELDS:
+            return {name: True}
         fields = converter_of(type(message))(message)
         if is_hidden:
             fields.update(dict.fromkeys(_secret_fields(message)))

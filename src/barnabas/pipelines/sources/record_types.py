@@ -81,9 +81,12 @@ def parse_types(names: Iterable[str]) -> frozenset[str]:
 
 
 def record_struct(types: frozenset[str]) -> StructType:
-    """Return a struct with a field for each type, of which a row has one, and the others are null."""
+    """Return a struct with a field for each type, of which a row has one, and the others are null.
+
+    Parquet has no empty structs, so a type without fields is true instead.
+    """
     chosen = [(name, cls) for name, cls in known_types().items() if not types or name in types]
-    return StructType([StructField(name, _struct_type(cls)) for name, cls in chosen])
+    return StructType([StructField(name, _struct_type(cls) if cls.FIELDS else BooleanType()) for name, cls in chosen])
 
 
 def _struct_type(cls: type[Struct]) -> StructType:

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
 
-__all__ = ["read_partitions", "read_rows"]
+__all__ = ["read_partitions", "read_rows", "read_table"]
+
+
+def read_table(source: type[DataSource], **options: Any) -> pa.Table:
+    """Return the rows of a batch read as Arrow hands them to Spark."""
+    made = source({name: str(value) for name, value in options.items()})
+    schema: Any = made.schema()
+    reader: Any = made.reader(schema)
+    batches = [batch for partition in reader.partitions() for batch in reader.read(partition)]
+    return pa.Table.from_batches(batches, to_arrow_schema(schema))
 
 
 def read_rows(source: type[DataSource], **options: Any) -> list[dict[str, Any]]:

@@ -79,6 +79,8 @@ def test_structs_hold_arrays_uuids_and_nested_fields(tmp_path: Path) -> None:
     assert (partition["partitionId"], partition["replicas"], partition["isr"]) == (3, [1, 2], [1])
     assert partition["topicId"] == str(Uuid.from_int(7))
     assert set(row["record"]) == set(known_types())
+    written.append(NoOpRecord())
+    assert read(tmp_path, recordFormat="struct")[1]["record"]["NoOpRecord"] is True
 
 
 def test_secrets_are_hidden_unless_they_are_requested(tmp_path: Path) -> None:
