@@ -107,7 +107,7 @@ def test_a_stream_reads_each_line_once_while_the_log_grows_and_rolls(tmp_path: P
     log = tmp_path / "kafka-authorizer.log"
     log.write_text(line(0) + line(1)[:30])
     source = AccessAudit({"path": str(tmp_path)})
-    reader = source.streamReader(source.schema())  # type: ignore[arg-type]
+    reader = source.streamReader(source.schema())
     start = reader.initialOffset()
     found: list[str] = []
 
@@ -125,7 +125,7 @@ def test_a_stream_reads_each_line_once_while_the_log_grows_and_rolls(tmp_path: P
     log.rename(tmp_path / "kafka-authorizer.log.2026-01-31-12")
     log.write_text(line(3))
     (tmp_path / "old.log.gz").write_bytes(gzip.compress(line(4).encode()))
-    advance(source.streamReader(source.schema()))  # type: ignore[arg-type]
+    advance(source.streamReader(source.schema()))
     advance(reader)
     assert sorted(found) == decided(5)
 
@@ -134,7 +134,7 @@ def test_a_file_that_vanishes_before_it_was_read_is_an_error(tmp_path: Path) -> 
     log = tmp_path / "a.log"
     log.write_text(line(0))
     source = AccessAudit({"path": str(tmp_path)})
-    reader = source.streamReader(source.schema())  # type: ignore[arg-type]
+    reader = source.streamReader(source.schema())
     end = reader.latestOffset()
     log.unlink()
     with pytest.raises(SourceUnavailable, match="was removed before"):

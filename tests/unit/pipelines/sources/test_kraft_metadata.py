@@ -210,7 +210,7 @@ def test_a_snapshot_without_its_end_is_damage(log: Log) -> None:
 
 def stream(path: Path, **options: str) -> Any:
     source = KraftMetadata({"path": str(path), **options})
-    return source.streamReader(source.schema())  # type: ignore[arg-type]
+    return source.streamReader(source.schema())
 
 
 def test_a_stream_has_each_offset_once_while_the_log_grows_and_restarts(log: Log, tmp_path: Path) -> None:
