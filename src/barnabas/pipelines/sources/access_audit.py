@@ -11,7 +11,6 @@ read again. A compressed file is read as a whole when it appears.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
@@ -20,6 +19,7 @@ from zoneinfo import ZoneInfo
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+from barnabas.pipelines.sources.audit_files import may_be_audit, segment_base
 from barnabas.pipelines.sources.audit_rows import AUDIT_SCHEMA, AuditRows
 from barnabas.pipelines.sources.errors import DamagedLog, InvalidOption, SourceUnavailable
 from barnabas.pipelines.sources.log_batches import Damage, read_batches, whole_batches_end
@@ -37,9 +37,6 @@ __all__ = ["AccessAudit"]
 NAME = "kafka-access-audit"
 OPTIONS = ("path", "timeZone", "maxPartitionBytes", "onCorruption")
 _SPLIT_BYTES: Final = 128 * 1024 * 1024
-_SEGMENT = re.compile(r"(\d{20})\.log\Z")
-_NOT_AUDIT = (".index", ".timeindex", ".txnindex", ".snapshot", ".deleted", ".swap", ".cleaned", ".crc", ".tmp")
-_PARTITION_FILES = ("leader-epoch-checkpoint", "partition.metadata")
 _FIRST_LINE_MAX: Final = 64 * 1024
 
 
@@ -148,9 +145,9 @@ class _AuditStreamReader(DataSourceStreamReader):
         if file.name.endswith(COMPRESSED):
             return file.size
         with self._store.open(file.path) as opened:
-            segment = _SEGMENT.match(file.name)
-            if segment is not None:
-                return whole_batches_end(opened, file.size, 0, int(segment[1]))[1]
+            base_offset = segment_base(file.name)
+            if base_offset is not None:
+                return whole_batches_end(opened, file.size, 0, base_offset)[1]
             return whole_lines_end(opened, file.size)
 
     def _files_by_key(self) -> dict[str, StoredFile]:
@@ -185,16 +182,11 @@ def _audit_files(store: FileStore) -> list[StoredFile]:
         return [single]
     if not store.is_folder(store.root):
         raise SourceUnavailable(f"{store.root} does not exist: name a file or a directory of audit lines")
-    return [file for file in store.files_below(store.root) if _may_be_audit(file)]
-
-
-def _may_be_audit(file: StoredFile) -> bool:
-    name = file.name
-    return not (name.startswith((".", "_")) or name.endswith(_NOT_AUDIT) or name in _PARTITION_FILES)
+    return [file for file in store.files_below(store.root) if may_be_audit(file.name)]
 
 
 def _is_whole_only(file: StoredFile) -> bool:
-    return file.name.endswith(COMPRESSED) or _SEGMENT.match(file.name) is not None
+    return file.name.endswith(COMPRESSED) or segment_base(file.name) is not None
 
 
 def _read(options: _Options, partition: InputPartition, *, is_stream: bool) -> Iterator[pa.RecordBatch]:
@@ -202,10 +194,10 @@ def _read(options: _Options, partition: InputPartition, *, is_stream: bool) -> I
         raise TypeError(f"{partition!r} is not a partition of {NAME}")
     file, store = partition.file, options.store()
     rows = AuditRows(file.path, options.zone)
-    segment = _SEGMENT.match(file.name)
+    base_offset = segment_base(file.name)
     with store.open(file.path) as opened:
-        if segment is not None:
-            yield from _read_segment(options, rows, opened, int(segment[1]), partition)
+        if base_offset is not None:
+            yield from _read_segment(options, rows, opened, base_offset, partition)
         elif file.name.endswith(COMPRESSED):
             yield from _read_compressed(options, rows, opened, file)
         else:
