@@ -14,6 +14,8 @@ from barnabas.cli.output.answer import Answer
 from barnabas.cli.output.table import Sheet
 from barnabas.common.acl import AclOperation
 from barnabas.common.resource import ResourceType
+from barnabas.pipelines.sources.audit_files import local_decisions
+from barnabas.pipelines.sources.audit_lines import Unreadable
 
 __all__ = ["add_replay"]
 
@@ -42,9 +44,6 @@ def add_replay(answer: Answer, plan: Plan, path: str) -> None:
 
 
 def _observed(path: str, unread: _Unread) -> Iterator[ObservedRequest]:
-    from barnabas.pipelines.sources.audit_files import local_decisions
-    from barnabas.pipelines.sources.audit_lines import Unreadable
-
     for row in local_decisions(path):
         if isinstance(row, Unreadable):
             unread.lines += 1

@@ -25,7 +25,13 @@ from barnabas.pipelines.sources.errors import DamagedLog, InvalidOption, SourceU
 from barnabas.pipelines.sources.log_batches import Damage, read_batches, whole_batches_end
 from barnabas.pipelines.sources.source_options import SourceOptions
 from barnabas.pipelines.sources.stored_files import FileStore, StoredFile
-from barnabas.pipelines.sources.text_lines import COMPRESSED, lines_between, whole_lines, whole_lines_end
+from barnabas.pipelines.sources.text_lines import (
+    COMPRESSED,
+    decompressed_lines,
+    lines_between,
+    whole_lines,
+    whole_lines_end,
+)
 from barnabas.protocol.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -211,8 +217,6 @@ def _read(options: _Options, partition: InputPartition, *, is_stream: bool) -> I
 def _read_compressed(
     options: _Options, rows: AuditRows, opened: BinaryIO, file: StoredFile
 ) -> Iterator[pa.RecordBatch]:
-    from barnabas.pipelines.sources.text_lines import decompressed_lines
-
     position = 0
     try:
         for position, line in decompressed_lines(opened, file.name):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
@@ -73,16 +76,10 @@ def _lines(file: BinaryIO, position: int) -> Iterator[tuple[int, bytes]]:
 
 def _decompressed(file: BinaryIO, name: str) -> BinaryIO:
     if name.endswith(".gz"):
-        import gzip
-
         return gzip.open(file)  # type: ignore[return-value]
     if name.endswith(".bz2"):
-        import bz2
-
         return bz2.open(file)  # type: ignore[return-value]
     if name.endswith(".xz"):
-        import lzma
-
         return lzma.open(file)  # type: ignore[return-value]
     import pyarrow as pa
 
