@@ -6,6 +6,7 @@ opened by Arrow, with the credentials of the environment, or for S3 with options
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from typing import BinaryIO, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
@@ -19,6 +20,7 @@ __all__ = ["FileStore", "StoredFile"]
 _S3_OPTIONS = ("access_key", "secret_key", "session_token", "region", "endpoint_override", "scheme", "anonymous")
 _SCHEMES = ("file", "s3a", "s3", "gs", "gcs", "hdfs", "abfss", "abfs")
 _S3_SCHEMES = ("s3", "s3a")
+_BUFFER_BYTES = 1 << 20
 
 
 class StoredFile(NamedTuple):
@@ -69,7 +71,8 @@ class FileStore:
 
     def open(self, path: str) -> BinaryIO:
         try:
-            return cast("BinaryIO", self._files.open_input_file(path))
+            # Each read of a file in an object store is a request: they are large, and small reads come from a buffer.
+            return io.BufferedReader(cast("io.RawIOBase", self._files.open_input_file(path)), _BUFFER_BYTES)
         except OSError as error:
             raise SourceUnavailable(f"{path} can't be read: {error}") from error
 
