@@ -23,6 +23,8 @@ SOURCES = TESTS.parent / "src"
 AUTHORS_USE = "users and authors of plugins call it"
 TESTS_OBSERVE = "simulations and models observe this state"
 PAGES_COME_FROM_IT = "`python -m tests.docs.reference` writes a page of it"
+SPARK_CALLS = "Spark calls it by this name"
+NOTEBOOKS_USE = "users call it in a Spark session: docs/analytics"
 ORACLE = "a family of Kafka's recorded answers covers it"
 
 STAYS = {
@@ -41,6 +43,16 @@ STAYS = {
     "barnabas.connect.plugins.record_plugins:RecordColumns.with_key": AUTHORS_USE,
     "barnabas.connect.plugins.testing:ConnectorKit": AUTHORS_USE,
     "barnabas.connect.settings.worker_config_reference:worker_reference_page": PAGES_COME_FROM_IT,
+    "barnabas.pipelines.acl_history.job:follow_history": NOTEBOOKS_USE,
+    "barnabas.pipelines.acl_history.job:write_history": NOTEBOOKS_USE,
+    "barnabas.pipelines.acl_history.transforms:rules_at_offset": NOTEBOOKS_USE,
+    "barnabas.pipelines.acl_history.transforms:rules_at_time": NOTEBOOKS_USE,
+    "barnabas.pipelines.effective_permissions.transforms:effective_permissions": NOTEBOOKS_USE,
+    "barnabas.pipelines.effective_permissions.transforms:permissions_of_resources": NOTEBOOKS_USE,
+    "barnabas.pipelines.sources.access_audit:AccessAudit.streamReader": SPARK_CALLS,
+    "barnabas.pipelines.sources.access_audit:_AuditStreamReader.initialOffset": SPARK_CALLS,
+    "barnabas.pipelines.sources.kraft_metadata:KraftMetadata.streamReader": SPARK_CALLS,
+    "barnabas.pipelines.sources.kraft_metadata:_FilesStreamReader.initialOffset": SPARK_CALLS,
     "barnabas.registry.settings.registry_config_reference:registry_reference_page": PAGES_COME_FROM_IT,
     "barnabas.raft.raft_node:RaftNode.is_recovering": TESTS_OBSERVE,
     "barnabas.security.principal_builder:AuthenticationContext.peer_certificate": AUTHORS_USE,

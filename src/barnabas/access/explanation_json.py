@@ -17,7 +17,7 @@ from barnabas.access.rule_set import Rule
 from barnabas.common.acl import AclOperation, AclPermissionType
 from barnabas.common.resource import PatternType, ResourceType
 
-__all__ = ["explanation_json", "holders_json", "holdings_json", "member_json", "needs_json", "rule_json"]
+__all__ = ["enum_name", "explanation_json", "holders_json", "holdings_json", "member_json", "needs_json", "rule_json"]
 
 
 def explanation_json(e: Explanation) -> dict[str, object]:
@@ -42,7 +42,7 @@ def explanation_json(e: Explanation) -> dict[str, object]:
 def holders_json(holders: PrincipalsWithAccess) -> dict[str, object]:
     return {
         "resource": _resource(holders.resource),
-        "operation": None if holders.operation is None else _name(AclOperation, holders.operation),
+        "operation": None if holders.operation is None else enum_name(AclOperation, holders.operation),
         "has_rules": holders.has_rules,
         "default_allows": holders.default_allows,
         "grants": [_grant(grant) for grant in holders.grants],
@@ -61,10 +61,10 @@ def holdings_json(holdings: AccessOfPrincipal) -> dict[str, object]:
 def needs_json(needs: Iterable[Need]) -> list[dict[str, object]]:
     return [
         {
-            "resource_type": _name(ResourceType, need.resource.type),
+            "resource_type": enum_name(ResourceType, need.resource.type),
             "resource_name": need.resource.name,
-            "pattern_type": _name(PatternType, PatternType.PREFIXED if need.is_prefixed else PatternType.LITERAL),
-            "operation": _name(AclOperation, need.operation),
+            "pattern_type": enum_name(PatternType, PatternType.PREFIXED if need.is_prefixed else PatternType.LITERAL),
+            "operation": enum_name(AclOperation, need.operation),
             "reason": need.reason,
         }
         for need in needs
@@ -84,13 +84,13 @@ def rule_json(rule: Rule) -> dict[str, object]:
     b = rule.binding
     return {
         "id": None if rule.id is None else str(rule.id),
-        "permission": _name(AclPermissionType, b.permission),
+        "permission": enum_name(AclPermissionType, b.permission),
         "principal": b.principal,
         "host": b.host,
-        "operation": _name(AclOperation, b.operation),
-        "resource_type": _name(ResourceType, b.resource_type),
+        "operation": enum_name(AclOperation, b.operation),
+        "resource_type": enum_name(ResourceType, b.resource_type),
         "name": b.name,
-        "pattern_type": _name(PatternType, b.pattern_type),
+        "pattern_type": enum_name(PatternType, b.pattern_type),
     }
 
 
@@ -107,13 +107,13 @@ def _grant(grant: Grant) -> dict[str, object]:
 
 def _access(access: Access) -> dict[str, object]:
     return {
-        "resource_type": _name(ResourceType, access.resource_type),
+        "resource_type": enum_name(ResourceType, access.resource_type),
         "name": access.name,
-        "pattern_type": _name(PatternType, access.pattern_type),
+        "pattern_type": enum_name(PatternType, access.pattern_type),
         "host": access.host,
         "operations": _operations(access.operations),
         "denied": _operations(access.denied),
-        "except": [{"name": name, "pattern_type": _name(PatternType, type_)} for name, type_ in access.exceptions],
+        "except": [{"name": name, "pattern_type": enum_name(PatternType, type_)} for name, type_ in access.exceptions],
         "rules": _rules(access.rules),
     }
 
@@ -123,12 +123,13 @@ def _resource(resource: Resource) -> dict[str, str]:
 
 
 def _operations(codes: Iterable[int]) -> list[str]:
-    return [_name(AclOperation, code) for code in codes]
+    return [enum_name(AclOperation, code) for code in codes]
 
 
 def _rules(rules: Iterable[Rule]) -> list[dict[str, object]]:
     return [rule_json(rule) for rule in rules]
 
 
-def _name(kind: type[IntEnum], code: int) -> str:
+def enum_name(kind: type[IntEnum], code: int) -> str:
+    """Return the name of a code, which may be of a newer Kafka."""
     return kind(code).name if code in kind._value2member_map_ else f"UNKNOWN_{code}"

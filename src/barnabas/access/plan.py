@@ -137,6 +137,9 @@ class Plan(NamedTuple):
     proof: Proof
     gaps: tuple[NameClass, ...]
     """See ``RuleOrder.gaps``."""
+    before: AccessRules
+    after: AccessRules
+    """The rules when the steps are done, without what is withheld."""
 
     @property
     def is_empty(self) -> bool:
@@ -178,7 +181,7 @@ def make_plan(
             kept_back.append(refused)
     return Plan(
         tuple(done), tuple(kept_back), tuple(difference.impossible), tuple(difference.notes), prove(*sides),
-        order.gaps,
+        order.gaps, before, after,
     )  # fmt: skip
 
 

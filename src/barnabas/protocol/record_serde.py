@@ -38,6 +38,7 @@ __all__ = [
     "encode_metadata_record",
     "encode_versioned",
     "metadata_record_class",
+    "metadata_record_types",
 ]
 
 M = TypeVar("M", bound="Message")
@@ -162,6 +163,11 @@ def metadata_record_class(type_id: int) -> type[Message]:
             raise UnknownMessageType(f"unknown metadata record type {type_id}")
         cls = _metadata_classes[type_id] = _record_class(name)
     return cls
+
+
+def metadata_record_types() -> dict[int, str]:
+    """Return the types of the metadata log's records, with the names of their classes."""
+    return dict(_METADATA_RECORDS)
 
 
 def decode_coordinator_record(

@@ -14,8 +14,8 @@ from __future__ import annotations
 import mmap
 import os
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
 
 from barnabas.common.errors import InvariantViolated
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
@@ -24,6 +24,7 @@ from barnabas.metadata.snapshot import image_from_records
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.record_batch import BatchView, iter_batches
 from barnabas.protocol.record_serde import decode_metadata_record
+from barnabas.protocol.records.begin_transaction_record import BeginTransactionRecord
 from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.storage.bootstrap_file import BOOTSTRAP_CHECKPOINT
 from barnabas.storage.errors import CorruptFileError, StorageError
@@ -31,7 +32,9 @@ from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
 from barnabas.storage.metadata_point_in_time import Moment, MomentNotKnown, Point
 from barnabas.storage.snapshot_file import CHECKPOINT_SUFFIX, SnapshotReader, list_snapshots
 
-__all__ = ["MetadataOnDisk", "Moment", "read_metadata"]
+__all__ = ["EffectiveRecord", "MetadataOnDisk", "MetadataRecords", "Moment", "read_metadata", "read_records"]
+
+T = TypeVar("T")
 
 _ATTEMPTS = 5
 _SEGMENT = re.compile(r"(\d{20})\.log\Z")
@@ -46,6 +49,27 @@ class MetadataOnDisk(NamedTuple):
     """The reason why the reading ended before the last byte of the log, if it did."""
 
 
+class EffectiveRecord(NamedTuple):
+    """A record that took effect."""
+
+    change: int
+    """The same number for records that took effect together: those of a batch, or of a metadata transaction."""
+    effective_offset: int
+    offset: int
+    """Of the record itself, which is earlier in a metadata transaction."""
+    time_ms: int
+    """When it took effect."""
+    message: object
+
+
+class MetadataRecords(NamedTuple):
+    image: MetadataImage
+    """The state before the first record. Its offset is -1 if the log has everything."""
+    records: list[EffectiveRecord]
+    source: str
+    incomplete: str | None = None
+
+
 def read_metadata(path: str, moment: Moment | None = None) -> MetadataOnDisk:
     """Return the image that a snapshot file, a metadata log directory, or a log directory with one in it describes.
 
@@ -56,21 +80,41 @@ def read_metadata(path: str, moment: Moment | None = None) -> MetadataOnDisk:
     """
     path = path.rstrip("/") or "/"
     name = os.path.basename(path)
+    if os.path.isfile(path) and (name == BOOTSTRAP_CHECKPOINT or _SNAPSHOT.match(name)):
+        return _read_snapshot(path, moment)
+    return _retried(_directory_of(path), lambda directory: _read_directory(directory, moment))
+
+
+def read_records(
+    path: str, kinds: tuple[type, ...], *, since: Moment | None = None, until: Moment | None = None
+) -> MetadataRecords:
+    """Return the records of these classes that took effect until ``until``, and the state before the first of them.
+
+    The records begin at the latest snapshot that is not after ``since``; None: at the earliest known state. So they
+    include earlier ones. Raises StorageError, and MomentNotKnown for a moment that the directory does not have.
+    """
+    return _retried(_directory_of(path.rstrip("/") or "/"), lambda directory: _records(directory, kinds, since, until))
+
+
+def _directory_of(path: str) -> str:
+    """Return the metadata log directory that a path names, or that has the segment of this path."""
     if os.path.isfile(path):
-        if name == BOOTSTRAP_CHECKPOINT or _SNAPSHOT.match(name):
-            return _read_snapshot(path, moment)
+        name = os.path.basename(path)
         if not _SEGMENT.match(name):
             raise StorageError(
                 f"{path} is not a metadata snapshot: their names are <offset>-<epoch>{CHECKPOINT_SUFFIX}"
             )
         path = os.path.dirname(path) or "."  # Part of a log is meaningless without the earlier part.
-    directory = _log_directory(path)
+    return _log_directory(path)
+
+
+def _retried(directory: str, read: Callable[[str], T]) -> T:
     for _ in range(_ATTEMPTS - 1):
         try:
-            return _read_directory(directory, moment)
+            return read(directory)
         except FileNotFoundError:
             continue
-    return _read_directory(directory, moment)
+    return read(directory)
 
 
 def _log_directory(path: str) -> str:
@@ -123,6 +167,37 @@ def _read_directory(directory: str, moment: Moment | None) -> MetadataOnDisk:
     return MetadataOnDisk(replay.delta.apply(replay.provenance), directory, incomplete)
 
 
+def _records(directory: str, kinds: tuple[type, ...], since: Moment | None, until: Moment | None) -> MetadataRecords:
+    segments = _segments(directory)
+    image = MetadataImage.EMPTY
+    snapshot = _starting_snapshot(directory, segments, since)
+    if snapshot is not None:
+        image = _snapshot_image(snapshot.path)
+    first = image.offset + 1
+    if segments and segments[0][0] > first:
+        raise MomentNotKnown(directory, since or Moment(first), _known_ranges(directory))
+    if since is not None:
+        _read_directory(directory, since)  # Raises if it is not known.
+    found: list[EffectiveRecord] = []
+    replay = _Replay(image, until, lambda record: found.append(record) if isinstance(record.message, kinds) else None)
+    incomplete = replay.run(segments)
+    if until is not None and not replay.is_at_moment:
+        raise MomentNotKnown(directory, until, _known_ranges(directory))
+    return MetadataRecords(image, found, directory, incomplete)
+
+
+def _starting_snapshot(directory: str, segments: list[tuple[int, str]], since: Moment | None) -> SnapshotReader | None:
+    """Return the latest snapshot that is not after ``since``; without ``since`` the earliest, if the log needs one."""
+    snapshots = list(_snapshots(directory))
+    if since is not None:
+        return next((snapshot for snapshot in snapshots if not _is_later(snapshot, since)), None)
+    start = segments[0][0] if segments else None
+    if start == 0:
+        return None
+    usable = [snapshot for snapshot in snapshots if start is None or snapshot.snapshot_id.offset >= start]
+    return usable[-1] if usable else None
+
+
 def _snapshots(directory: str) -> Iterator[SnapshotReader]:
     """Return the snapshots, newest first, without the one of formatting, which has voters only."""
     return (
@@ -165,8 +240,14 @@ def _known_ranges(directory: str) -> list[tuple[Point, Point]]:
 class _Replay:
     """Replays the log onto an image, to its end or to a moment."""
 
-    def __init__(self, image: MetadataImage, moment: Moment | None) -> None:
+    def __init__(
+        self, image: MetadataImage, moment: Moment | None, observe: Callable[[EffectiveRecord], None] | None = None
+    ) -> None:
+        """``observe`` is called for each record that takes effect."""
         self.delta = MetadataDelta(image)
+        self._observe = observe
+        self._held: list[int] = []
+        """Offsets of the records of an open transaction."""
         self.provenance = image.provenance
         self._start = image.offset
         self._moment = moment
@@ -220,8 +301,19 @@ class _Replay:
                 message, _ = decode_metadata_record(record.value or b"")
                 for effective in self._transaction.receive(message, record.offset):
                     self.delta.replay(effective)
+                    if self._observe is not None:
+                        offset = self._held.pop(0) if self._held else record.offset
+                        self._observe(EffectiveRecord(batch.base_offset, record.offset, offset, time_ms, effective))
+                self._hold(message, record.offset)
             except (DecodeError, InvariantViolated) as error:
                 raise CorruptFileError(path, f"the record at offset {record.offset} is invalid: {error}") from error
+
+    def _hold(self, message: object, offset: int) -> None:
+        """Remember the offset of a record that takes effect later. Its transaction's first record is a marker."""
+        if not self._transaction.is_open:
+            self._held.clear()
+        elif not isinstance(message, BeginTransactionRecord):
+            self._held.append(offset)
 
 
 class _Batches:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,12 @@ from barnabas.protocol.records.begin_transaction_record import BeginTransactionR
 from barnabas.protocol.records.end_transaction_record import EndTransactionRecord
 from barnabas.protocol.records.feature_level_record import FeatureLevelRecord
 from barnabas.protocol.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
-from barnabas.raft.batch_accumulator import BatchAccumulator
-from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.server.metadata_log.record_serde import MetadataRecordSerde
 from barnabas.storage.bootstrap_file import write_bootstrap_file
 from barnabas.storage.errors import CorruptFileError, StorageError
-from barnabas.storage.metadata_log import MetadataLog
 from barnabas.storage.metadata_point_in_time import MomentNotKnown
-from barnabas.storage.metadata_reader import Moment, read_metadata
-from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotWriter
+from barnabas.storage.metadata_reader import Moment, read_metadata, read_records
+from tests.unit.written_log import Log
 
 VERSION = FeatureLevelRecord(name="metadata.version", feature_level=30)
 
@@ -34,31 +30,6 @@ def acl(number: int) -> AccessControlEntryRecord:
         id=Uuid.from_int(1000 + number), resource_type=2, resource_name=f"t{number}", pattern_type=3,
         principal="User:alice", host="*", operation=3, permission_type=3,
     )  # fmt: skip
-
-
-class Log:
-    """A metadata log with a batch for each call."""
-
-    def __init__(self, folder: Path, **options: Any) -> None:
-        self.log = MetadataLog(str(folder), **options)
-        self.path = Path(self.log.directory) / f"{0:020d}.log"
-
-    def append(self, *messages: Any, time_ms: int = 5) -> None:
-        accumulator = BatchAccumulator(
-            epoch=1, base_offset=self.log.end_offset, serde=MetadataRecordSerde(), batch_max_bytes=1 << 20,
-            batch_max_records=1000,
-        )  # fmt: skip
-        accumulator.append([ApiMessageAndVersion(message, 0) for message in messages], time_ms, is_atomic=True)
-        for batch in accumulator.drain():
-            self.log.append(batch)
-
-    def snapshot(self, messages: Sequence[Any], *, offset: int | None = None, time_ms: int = 5) -> Path:
-        end = self.log.end_offset if offset is None else offset
-        raw = RawSnapshotWriter(self.log.directory, OffsetAndEpoch(end, 1), token="x")
-        writer = SnapshotWriter(raw, last_contained_log_timestamp=time_ms, now_ms=9, serde=MetadataRecordSerde())
-        writer.append([ApiMessageAndVersion(message, 0) for message in messages])
-        writer.freeze()
-        return Path(raw.path)
 
 
 def names(path: Path | str, **moment: int) -> list[str]:
@@ -294,3 +265,20 @@ def test_a_torn_tail_does_not_affect_earlier_offsets(tmp_path: Path) -> None:
     assert (found.image.offset, found.incomplete) == (3, None)
     with pytest.raises(MomentNotKnown, match="offsets 0 to 3 "):
         names(tmp_path, offset=4)
+
+
+def test_records_that_took_effect_are_read_with_the_state_before_them(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.append(VERSION)
+    log.append(acl(1), acl(2))
+    log.append(BeginTransactionRecord(name="t"), acl(3))
+    log.append(acl(4), EndTransactionRecord(), RemoveAccessControlEntryRecord(id=acl(1).id))
+    found = read_records(str(tmp_path), (AccessControlEntryRecord, RemoveAccessControlEntryRecord))
+    assert (found.image.offset, found.incomplete) == (-1, None)
+    assert [(record.change, record.effective_offset, record.offset) for record in found.records] == [
+        (1, 1, 1), (1, 2, 2), (5, 6, 4), (5, 6, 5), (5, 7, 7)
+    ]  # fmt: skip
+    until = read_records(str(log.path), (AccessControlEntryRecord,), until=Moment(5))
+    assert [record.offset for record in until.records] == [1, 2]
+    with pytest.raises(MomentNotKnown):
+        read_records(str(tmp_path), (AccessControlEntryRecord,), since=Moment(99))

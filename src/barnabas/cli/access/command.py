@@ -1,6 +1,7 @@
 """``barnabas access explain|who|of``: explain who may do what. Decisions are those of a node, with the deciding ACL.
 
-``mine`` shows the caller's own rights, ``needs`` the least rights of a client.
+``at`` and ``history`` are about the past (``past``). ``mine`` shows the caller's own rights, ``needs`` the least rights
+of a client.
 
 Exit status, for scripts: 0 success (for ``explain``: access is allowed), 3 ``explain`` finds access denied, 1 failed
 (unreachable cluster, missing right, missing file), 2 invalid command line.
@@ -9,95 +10,36 @@ Exit status, for scripts: 0 success (for ``explain``: access is allowed), 3 ``ex
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from barnabas.access.acl_text import parse_host, parse_operation, parse_principal, parse_resource, parse_super_users
+from barnabas.access.acl_text import parse_host, parse_operation, parse_principal, parse_resource
 from barnabas.access.explain import explain as explain_access
 from barnabas.access.explanation_json import (
-    explanation_json,
-    holders_json,
-    holdings_json,
     member_json,
     needs_json,
 )
-from barnabas.access.listing import access_of_principal, principals_with_access
 from barnabas.access.needs import example_of
+from barnabas.cli.access import past as past_commands
+from barnabas.cli.access.answers import filters_of, filters_on, show_explanation, show_holders, show_holdings
+from barnabas.cli.access.app import Options, app, parsed, print_document, print_notes
 from barnabas.cli.access.member_options import ClientNeeds, MemberOptions
-from barnabas.cli.access.sources import LoadedPolicy, Source, SourceError, load_policy
-from barnabas.cli.arguments.cluster_app import cluster_app, main_of
+from barnabas.cli.access.sources import SourceError, load_policy
+from barnabas.cli.arguments.cluster_app import main_of
 from barnabas.cli.arguments.cluster_options import ClusterOptions, Flag, UsageError, running_command
 from barnabas.cli.arguments.parameter import Parameter
 from barnabas.cli.output.answer import Answer, as_json, as_yaml
 from barnabas.cli.output.exit_status import DENIED, FAILED
-from barnabas.common.acl import WILDCARD_PRINCIPAL, AclBindingFilter
+from barnabas.common.acl import AclBindingFilter
 from barnabas.common.printable import printable
 from barnabas.common.resource import PatternType
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient
 
-__all__ = ["main"]
+__all__ = ["Options", "main", "past_commands"]
 
-app = cluster_app(
-    "access",
-    "Explain who may do what on any Kafka cluster, and which ACL decides it.\n\n"
-    "The exit status of `explain` is 3 when access is denied.",
-)
 _run = main_of(app)
-
-T = TypeVar("T")
-
-
-@Parameter(name="*")
-@dataclass
-class Options:
-    """The source of the ACLs, the authorizer settings, and the output format."""
-
-    bootstrap_server: str | None = None
-    """The address of a broker, host:port; separate several with commas. Default, without a file: localhost:9092."""
-    command_config: str | None = None
-    """A file of Kafka client properties for the cluster, with TLS and SASL settings."""
-    directory: str | None = None
-    """The log directory of a KRaft node, or its __cluster_metadata-0 directory. The node may be running."""
-    snapshot: str | None = None
-    """A metadata snapshot (.checkpoint)."""
-    config: str | None = None
-    """A node's server.properties, for super.users, the default, and, without another source, the log directory."""
-    super_users: str | None = None
-    """Super users, separated by semicolons, as in super.users."""
-    allow_everyone: Annotated[bool | None, Parameter(negative="--no-allow-everyone")] = None
-    """The value of allow.everyone.if.no.acl.found."""
-    output: Annotated[Literal["table", "json", "yaml"], Parameter(name=["--output", "-o"])] = "table"
-    """Output format: a table, or one document for programs."""
-
-    def source(self) -> Source:
-        """Return the source of ACLs. Raise UsageError for several sources or none."""
-        given = [
-            option
-            for option, value in (
-                ("--bootstrap-server", self.bootstrap_server or self.command_config),
-                ("--directory", self.directory),
-                ("--snapshot", self.snapshot),
-            )
-            if value
-        ]
-        if len(given) > 1:
-            raise UsageError(f"{' and '.join(given)} can't be used together: choose one source of ACLs")
-        try:
-            super_users = None if self.super_users is None else parse_super_users(self.super_users)
-        except ValueError as error:
-            raise UsageError(f"--super-users: {error}") from error
-        is_default = not given and self.config is None
-        return Source(
-            "localhost:9092" if is_default else self.bootstrap_server,
-            self.command_config,
-            self.directory or self.snapshot,
-            self.config,
-            super_users,
-            self.allow_everyone,
-        )
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -150,23 +92,11 @@ def explain(
         return _explain_client(client, principal, host, options or Options())
     if resource is None or operation is None:
         raise UsageError("nothing to explain: use --resource with --operation, or name a client, as with --consumer")
-    request = (
-        _parsed(parse_principal, principal),
-        _parsed(parse_host, host),
-        _parsed(parse_operation, operation),
-        _parsed(parse_resource, resource),
-    )
+    caller, address = parsed(parse_principal, principal), parsed(parse_host, host)
+    wanted, subject = parsed(parse_operation, operation), parsed(parse_resource, resource)
     options = options or Options()
-    loaded = load_policy(options.source(), [AclBindingFilter(request[3].type, request[3].name, PatternType.MATCH)])
-    explanation = explain_access(loaded.policy, *request)
-    if options.output != "table":
-        _print_document(explanation_json(explanation), loaded, options.output)
-    else:
-        from barnabas.cli.access.tables import print_explanation
-
-        print_explanation(explanation)
-        _print_notes(loaded)
-    return 0 if explanation.allowed else DENIED
+    loaded = load_policy(options.source(), filters_on(subject))
+    return show_explanation(loaded, caller, address, wanted, subject, options)
 
 
 @app.command
@@ -193,19 +123,11 @@ def who(
     denied
         Also list principals that ACLs name, but that have no access.
     """
-    wanted = _parsed(parse_resource, resource)
-    wanted_operation = None if operation is None else _parsed(parse_operation, operation)
+    wanted = parsed(parse_resource, resource)
+    wanted_operation = None if operation is None else parsed(parse_operation, operation)
     options = options or Options()
-    loaded = load_policy(options.source(), [AclBindingFilter(wanted.type, wanted.name, PatternType.MATCH)])
-    holders = principals_with_access(loaded.policy, wanted, wanted_operation)
-    if options.output != "table":
-        _print_document(holders_json(holders), loaded, options.output)
-    else:
-        from barnabas.cli.access.tables import print_holders
-
-        print_holders(holders, with_denied=denied)
-        _print_notes(loaded)
-    return 0
+    loaded = load_policy(options.source(), filters_on(wanted))
+    return show_holders(loaded, wanted, wanted_operation, options, with_denied=denied)
 
 
 @app.command
@@ -225,19 +147,9 @@ def of(
     principal
         The principal, for example User:alice.
     """
-    wanted = _parsed(parse_principal, principal)
+    wanted = parsed(parse_principal, principal)
     options = options or Options()
-    filters = [AclBindingFilter(principal=name) for name in (f"{wanted.type}:{wanted.name}", WILDCARD_PRINCIPAL)]
-    loaded = load_policy(options.source(), filters)
-    holdings = access_of_principal(loaded.policy, wanted)
-    if options.output != "table":
-        _print_document(holdings_json(holdings), loaded, options.output)
-    else:
-        from barnabas.cli.access.tables import print_holdings
-
-        print_holdings(holdings)
-        _print_notes(loaded)
-    return 0
+    return show_holdings(load_policy(options.source(), filters_of(wanted)), wanted, options)
 
 
 @app.command
@@ -302,7 +214,7 @@ def needs(
         raise UsageError(
             "no client given: use --consumer, --share-consumer, --streams or --transactional-producer with its id"
         )
-    owner = None if principal is None else _parsed(parse_principal, principal)
+    owner = None if principal is None else parsed(parse_principal, principal)
     if output != "table":
         document = {"needs": needs_json(client.needs)}
         sys.stdout.write(as_json(document) if output == "json" else as_yaml(document))
@@ -314,7 +226,7 @@ def needs(
 
 
 def _explain_client(client: ClientNeeds, principal: str, host: str, options: Options) -> int:
-    caller, address = _parsed(parse_principal, principal), _parsed(parse_host, host)
+    caller, address = parsed(parse_principal, principal), parsed(parse_host, host)
     named = [(need, example_of(need)) for need in client.needs]
     filters = [
         AclBindingFilter(resource.type, resource.name, PatternType.MATCH)
@@ -327,36 +239,10 @@ def _explain_client(client: ClientNeeds, principal: str, host: str, options: Opt
     allowed = all(explanation.allowed for _, explanation in explained)
     if options.output != "table":
         document = {"client": client.client, "allowed": allowed, "needs": member_json(explained)}
-        _print_document(document, loaded, options.output)
+        print_document(document, loaded, options.output)
     else:
         from barnabas.cli.access.tables import print_client
 
         print_client(client.client, caller, explained)
-        _print_notes(loaded)
+        print_notes(loaded)
     return 0 if allowed else DENIED
-
-
-def _parsed(parse: Callable[[str], T], text: str) -> T:
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-
-
-def _print_document(answer: dict[str, object], loaded: LoadedPolicy, output: str) -> None:
-    policy = loaded.policy
-    answer["source"] = {
-        "location": loaded.location,
-        "rules": len(policy.rules),
-        "super_users": sorted(policy.super_users),
-        "super_users_known": loaded.super_users_known,
-        "allow_everyone": policy.allow_everyone,
-        "notes": list(loaded.notes),
-    }
-    sys.stdout.write(as_json(answer) if output == "json" else as_yaml(answer))
-
-
-def _print_notes(loaded: LoadedPolicy) -> None:
-    sys.stdout.flush()
-    for note in loaded.notes:
-        sys.stderr.write(f"note: {printable(note)}\n")

@@ -19,10 +19,14 @@ from barnabas.common.error_code import ErrorCode
 from barnabas.security.super_user_warnings import super_user_warnings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from barnabas.clients.client_config import ClientConfig
     from barnabas.clients.network_client import NetworkClient
+    from barnabas.storage.metadata_point_in_time import Moment
+    from barnabas.storage.metadata_reader import MetadataRecords
 
-__all__ = ["LoadedPolicy", "Source", "SourceError", "load_policy"]
+__all__ = ["LoadedHistory", "LoadedPolicy", "Source", "SourceError", "load_history", "load_policy"]
 
 _SUPER_USERS = "super.users"
 _ALLOW_EVERYONE = "allow.everyone.if.no.acl.found"
@@ -57,6 +61,13 @@ class LoadedPolicy:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class LoadedHistory:
+    settings: LoadedPolicy
+    """Without rules: the authorizer settings and the notes."""
+    found: MetadataRecords
+
+
 @dataclass(slots=True)
 class _Found:
     rules: list[Rule]
@@ -66,10 +77,15 @@ class _Found:
     notes: tuple[str, ...] = ()
 
 
-def load_policy(source: Source, filters: list[AclBindingFilter]) -> LoadedPolicy:
-    """Read the ACLs that ``filters`` select, and the authorizer settings. Raise SourceError or UsageError."""
+def load_policy(source: Source, filters: list[AclBindingFilter], moment: Moment | None = None) -> LoadedPolicy:
+    """Read the ACLs that ``filters`` select, and the authorizer settings. Raise SourceError or UsageError.
+
+    With ``moment``, read the ACLs of that moment, which only files have. The settings are those of today.
+    """
     settings, directory = _node_settings(source.config) if source.config is not None else ({}, None)
-    if source.bootstrap_server is not None or source.command_config is not None:
+    if moment is not None:
+        found = _from_files(_path_of(source, directory), filters, moment)
+    elif source.bootstrap_server is not None or source.command_config is not None:
         found = _from_cluster(source, filters)
     elif source.path is not None or directory is not None:
         found = _from_files(source.path or directory or "", filters)
@@ -77,6 +93,10 @@ def load_policy(source: Source, filters: list[AclBindingFilter]) -> LoadedPolicy
         raise SourceError(
             f"{source.config} does not set a log directory: set metadata.log.dir or log.dirs, or use --directory"
         )
+    return _with_settings(source, settings, found)
+
+
+def _with_settings(source: Source, settings: Mapping[str, str], found: _Found) -> LoadedPolicy:
     allow_everyone = source.allow_everyone
     if allow_everyone is None and _ALLOW_EVERYONE in settings:
         allow_everyone = settings[_ALLOW_EVERYONE].strip().lower() == "true"
@@ -117,12 +137,40 @@ def _node_settings(path: str) -> tuple[dict[str, str], str | None]:
     return values, directory.split(",")[0].strip() or None
 
 
-def _from_files(path: str, filters: list[AclBindingFilter]) -> _Found:
+def load_history(source: Source, since: Moment | None, until: Moment | None) -> LoadedHistory:
+    """Read the records of ACLs, and the authorizer settings. Raise SourceError or UsageError."""
+    from barnabas.protocol.records.access_control_entry_record import AccessControlEntryRecord
+    from barnabas.protocol.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+    from barnabas.storage.errors import StorageError
+    from barnabas.storage.metadata_reader import read_records
+
+    settings, directory = _node_settings(source.config) if source.config is not None else ({}, None)
+    kinds = (AccessControlEntryRecord, RemoveAccessControlEntryRecord)
+    try:
+        found = read_records(_path_of(source, directory), kinds, since=since, until=until)
+    except (StorageError, OSError) as error:
+        raise SourceError(str(error)) from error
+    notes = () if found.incomplete is None else (f"not read to the end: {found.incomplete}",)
+    loaded = _with_settings(source, settings, _Found([], found.source, notes=notes))
+    return LoadedHistory(loaded, found)
+
+
+def _path_of(source: Source, directory: str | None) -> str:
+    path = source.path or directory
+    if source.bootstrap_server is not None or source.command_config is not None or path is None:
+        raise UsageError(
+            "the past is in the files of a node: use --directory with its log directory, or --config with its "
+            "server.properties"
+        )
+    return path
+
+
+def _from_files(path: str, filters: list[AclBindingFilter], moment: Moment | None = None) -> _Found:
     from barnabas.storage.errors import StorageError
     from barnabas.storage.metadata_reader import read_metadata
 
     try:
-        found = read_metadata(path)
+        found = read_metadata(path, moment)
     except (StorageError, OSError) as error:
         raise SourceError(str(error)) from error
     rules = [

@@ -7,15 +7,24 @@ from collections.abc import Iterable, Sequence
 
 from barnabas.access.acl_text import operation_name, pattern_text
 from barnabas.access.explain import Explanation, rule_text
+from barnabas.access.history import AccessStep, ChangedAccess
 from barnabas.access.listing import Access, AccessOfPrincipal, Grant, PrincipalsWithAccess
 from barnabas.access.needs import Need
 from barnabas.access.rule_set import Rule
+from barnabas.cli.arguments.moment import time_text
 from barnabas.cli.output.table import Sheet, show
 from barnabas.common.resource import ResourceType
 from barnabas.security.authorizer.authorized_operations import supported_operations
 from barnabas.security.principal import Principal
 
-__all__ = ["print_client", "print_explanation", "print_holders", "print_holdings", "print_needs"]
+__all__ = [
+    "print_client",
+    "print_explanation",
+    "print_history",
+    "print_holders",
+    "print_holdings",
+    "print_needs",
+]
 
 _SHOWN_RULES_MAX = 10
 
@@ -73,6 +82,54 @@ def print_holdings(holdings: AccessOfPrincipal) -> None:
     else:
         sheet.caption = "no other access" if holdings.accesses else "no access: no ACL names this principal"
     show(sheet)
+
+
+def print_history(steps: Sequence[AccessStep], subject: object, *, is_complete: bool) -> None:
+    """Print each change of access, under the records that caused it."""
+    sheet = Sheet(f"Changes of access: {subject}", ("", "principal", "host", "resource", "operations"), keep=5)
+    for step in steps:
+        sheet.add_heading(f"{time_text(step.time_ms)}, {_offsets(step)}: {_rule_changes(step)}")
+        for change in step.changes:
+            _add_change(sheet, change)
+        if not step.changes:
+            sheet.add("  same", "", "", "", "no decision changed, because of other rules")
+    beginning = "the beginning of the log" if is_complete else "the snapshot with which the directory begins"
+    count = "no change" if not steps else "1 change" if len(steps) == 1 else f"{len(steps)} changes"
+    sheet.caption = f"{count} of rules that concern {subject}; known since {beginning}"
+    show(sheet)
+
+
+def _offsets(step: AccessStep) -> str:
+    shown = ", ".join(map(str, step.offsets[:_SHOWN_RULES_MAX]))
+    more = f" and {len(step.offsets) - _SHOWN_RULES_MAX} more" if len(step.offsets) > _SHOWN_RULES_MAX else ""
+    return f"offset{'' if len(step.offsets) == 1 else 's'} {shown}{more}"
+
+
+def _rule_changes(step: AccessStep) -> str:
+    """Return the rules that came and went: ``+ ALLOW ... (id); - DENY ... (id)``."""
+    signed = [("-", rule) for rule in step.removed] + [("+", rule) for rule in step.added]
+    texts = [f"{sign} {rule_text(rule)} ({rule.id})" for sign, rule in signed[:_SHOWN_RULES_MAX]]
+    if len(signed) > _SHOWN_RULES_MAX:
+        texts.append(f"and {len(signed) - _SHOWN_RULES_MAX} more rules (--output json lists all)")
+    return "; ".join(texts)
+
+
+def _add_change(sheet: Sheet, change: ChangedAccess) -> None:
+    hosts = ", ".join(change.hosts)
+    if change.hosts_except:
+        hosts += f" except {', '.join(change.hosts_except)}"
+    resource = change.resource
+    if change.names_except:
+        names = [
+            pattern_text(change.resource_type, *pattern).partition(":")[2]
+            for pattern in change.names_except[:_SHOWN_RULES_MAX]
+        ]
+        more = len(change.names_except) - len(names)
+        resource += f" except {', '.join(names)}" + (f" and {more} more" if more else "")
+    for word, codes, style in (("  opens", change.opened, "green"), ("  closes", change.closed, "red")):
+        if codes:
+            operations = _operations(codes, change.resource_type, is_all_asked=True)
+            sheet.add(word, change.principal, hosts, resource, operations, style=style)
 
 
 def print_needs(client: str, needs: Sequence[Need], principal: Principal | None) -> None:

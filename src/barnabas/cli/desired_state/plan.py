@@ -62,6 +62,7 @@ def plan(
     *,
     allow_delete: Flag = False,
     forbid_new_access: Flag = False,
+    against_audit: str | None = None,
     access: AccessOptions | None = None,
     options: PlanOptions | None = None,
 ) -> int:
@@ -74,6 +75,7 @@ def plan(
         barnabas plan state.yaml --bootstrap-server localhost:9092
         barnabas plan state.yaml --allow-delete --forbid-new-access --output json
         barnabas plan state.yaml --output markdown
+        barnabas plan state.yaml --against-audit /var/log/kafka/authorizer --super-users User:admin
 
     Parameters
     ----------
@@ -83,6 +85,9 @@ def plan(
         Also plan deletions. Default: keep and show resources that the file lacks.
     forbid_new_access
         Fail if the change would open access for any principal.
+    against_audit
+        A file or directory of audited decisions, of barnabas or Kafka: show which of these requests the change would
+        deny, or newly allow.
     """
     desired = read_file(file)
     known = (access or AccessOptions()).known()
@@ -100,6 +105,12 @@ def plan(
         outcome = verdict(made, forbid_new_access=forbid_new_access)
         notes = [*found.notes, *(known.notes if desired.scope.acls else ())]
         answer = plan_answer(made, notes, forbid_new_access=forbid_new_access)
+        if against_audit is not None and not desired.scope.acls:
+            answer.notes = [*answer.notes, "--against-audit: the scope of the file has no ACLs, so no decision changes"]
+        elif against_audit is not None:
+            from barnabas.cli.desired_state.against_audit import add_replay
+
+            add_replay(answer, made, against_audit)
         if outcome is Verdict.NEW_ACCESS:
             answer.notes = [*answer.notes, "--forbid-new-access forbids access that the change opens"]
         return answer

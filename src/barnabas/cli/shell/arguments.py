@@ -6,15 +6,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import NoReturn
 
+from barnabas.cli.arguments.moment import parse_time
 from barnabas.cli.output.exit_status import USAGE_ERROR
 from barnabas.storage.metadata_point_in_time import Moment
 
 __all__ = ["HELP", "ShellArguments", "parse_arguments"]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _USAGE = """\
 usage: barnabas shell [options] (PATH | --directory DIR | --snapshot FILE) [command ...]
@@ -155,13 +153,7 @@ def _offset(text: str) -> int:
 
 
 def _time(text: str) -> int:
-    if text.isascii() and text.isdigit():
-        return int(text)
     try:
-        moment = datetime.fromisoformat(text)
-        since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
-        return since // timedelta(milliseconds=1)
-    except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(
-            f"{text}: write a time as 2026-01-31T12:30:00.000, with +01:00 for a zone, or in milliseconds since 1970"
-        ) from None
+        return parse_time(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

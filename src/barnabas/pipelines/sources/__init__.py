@@ -1,0 +1,1 @@
+"""Data sources for Spark: the metadata log of any KRaft cluster, and audits of access decisions."""

@@ -1,0 +1,1 @@
+"""Tables of the pipelines: Parquet on any file system that Spark writes to."""
