@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -90,8 +91,6 @@ def require_modules(spark: SparkSession, modules: Sequence[str], user: str) -> N
     wanted = list(modules)
 
     def imported(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        from importlib import import_module
-
         for module in wanted:
             import_module(module)
         yield from batches

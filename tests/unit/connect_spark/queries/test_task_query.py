@@ -107,7 +107,7 @@ def test_a_failed_batch_is_noticed_without_waiting_for_the_next_look(
         raise OSError("the disk is full")
     worker.queries[0].fail(RuntimeError("Spark has only the text"))
     worker.until(lambda: isinstance(worker.events[-1], TaskFailed))
-    assert "the disk is full" in worker.events[-1].trace  # type: ignore[union-attr]
+    assert "the disk is full" in worker.events[-1].trace
 
 
 def begun(worker: Worker, state: TargetState = TargetState.STARTED) -> TaskQuery:
