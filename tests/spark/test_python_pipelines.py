@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
+import json
 import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +16,17 @@ import pytest
 
 from barnabas.common.config_value import ConfigException
 from barnabas.connect.plugins.pipeline_testing import Batches, PipelineKit, Rows
-from barnabas.connect.plugins.pipelines import pipeline
+from barnabas.connect.plugins.pipelines import InstalledPipelines, pipeline
+from barnabas.connect_spark.sql import python_pipeline
+from barnabas.connect_spark.sql.python_pipeline import PythonPipeline
+from barnabas.testing import Node
 from tests.docs.tracked import PROJECT
+from tests.spark.connect_stage import running_json_stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
 PACKAGE = PROJECT / "docs" / "connect" / "own-plugins"
 
@@ -45,6 +52,7 @@ def test_the_tests_of_the_example_package_pass(spark: SparkSession, example: Mod
     test(spark)
 
 
+@pytest.mark.long
 def test_windows_are_written_when_the_watermark_has_passed_them(spark: SparkSession) -> None:
     @pipeline
     def visits_per_minute(visits: Any) -> Any:
@@ -79,3 +87,44 @@ def test_wrong_inputs_and_settings_are_named(spark: SparkSession, example: Modul
         PipelineKit(large_orders, {"least": "1"})
     with pytest.raises(ConfigException, match="limit"):
         PipelineKit(large_orders, {"limit": "-1"})
+
+
+def test_a_task_runs_the_pipeline_over_a_topic_and_a_table(
+    spark: SparkSession, example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = InstalledPipelines()
+    installed.add(example.large_orders, "large_orders")
+    monkeypatch.setattr(python_pipeline, "installed_pipelines", installed)
+    spark.createDataFrame([("a", "Ann")], "customer STRING, name STRING").write.parquet(str(tmp_path / "customers"))
+    config = {
+        "pipeline": "large_orders",
+        "pipeline.limit": "100",
+        "inputs": "orders,customers",
+        "inputs.orders.topic": "orders",
+        "inputs.orders.format": "json",
+        "inputs.orders.schema": example.ORDERS,
+        "inputs.customers.table": f"parquet:{tmp_path / 'customers'}",
+        "output.topic": "large",
+        "output.key": "id",
+        "barnabas.trigger.interval.ms": "50",
+    }
+
+    async def run(node: Node) -> list[Any]:
+        async with running_json_stage(spark, node, tmp_path, PythonPipeline) as stage:
+            stage.create("orders")
+            stage.create("large")
+            orders = [(1, "a", 150), (2, "a", 20), (3, "b", 900)]
+            stage.produce("orders", [json.dumps({"id": i, "customer": c, "amount": n}) for i, c, n in orders])
+            task = await stage.start("p", config)
+            await stage.until(lambda: len(stage.read("large")) == 2)
+            await stage.stop(task)
+            position = stage.offsets.source_offset("p", {"input": "orders", "topic": "orders", "partition": 0})
+            assert position == {"offset": 3}
+            return [json.loads(bytes(row["value"])) for row in stage.read("large")]
+
+    with Node() as node:
+        found = asyncio.run(run(node))
+    assert found == [
+        {"id": 1, "customer": "a", "name": "Ann", "amount": 150},
+        {"id": 3, "customer": "b", "name": None, "amount": 900},
+    ]
