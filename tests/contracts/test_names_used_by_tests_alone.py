@@ -41,6 +41,7 @@ STAYS = {
     "barnabas.common.settings.setting:attributes_of": "the contracts of settings read the promises of a table from it",
     "barnabas.connect.decide.validation.connector_config_reference:connector_reference_page": PAGES_COME_FROM_IT,
     "barnabas.connect.plugins.record_plugins:RecordColumns.with_key": AUTHORS_USE,
+    "barnabas.connect.plugins.pipeline_testing:PipelineKit": AUTHORS_USE,
     "barnabas.connect.plugins.testing:ConnectorKit": AUTHORS_USE,
     "barnabas.connect.settings.worker_config_reference:worker_reference_page": PAGES_COME_FROM_IT,
     "barnabas.pipelines.acl_history.job:follow_history": NOTEBOOKS_USE,

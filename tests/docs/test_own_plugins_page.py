@@ -1,4 +1,4 @@
-"""The code of docs/connect/plugins.md is that of the package which the tests install and run."""
+"""The code of two pages of docs/connect is that of the package which the tests install and run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from tests.docs.tracked import PROJECT
 
 PAGE = (PROJECT / "docs/connect/plugins.md").read_text()
+PIPELINES = (PROJECT / "docs/connect/python-pipelines.md").read_text()
 PACKAGE = PROJECT / "docs/connect/own-plugins"
 
 
@@ -20,3 +21,8 @@ def test_a_module_of_the_example_is_on_the_page(name: str) -> None:
 def test_the_entry_points_of_the_example_are_on_the_page() -> None:
     _, _, entry_points = (PACKAGE / "pyproject.toml").read_text().partition("\n[project.entry-points")
     assert f"[project.entry-points{entry_points}" in "".join(re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))
+
+
+@pytest.mark.parametrize("file", ["src/shop_plugins/orders.py", "tests/test_orders.py"])
+def test_the_pipeline_and_its_test_are_on_their_page(file: str) -> None:
+    assert (PACKAGE / file).read_text() in re.findall(r"```python\n(.*?)```", PIPELINES, re.DOTALL)

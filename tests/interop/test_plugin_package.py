@@ -22,6 +22,7 @@ SCRIPT = """
 import json
 from barnabas.connect.decide.validation.connector_validation import ConnectorValidation, ValidationDefaults
 from barnabas.connect.plugins.discovery import discover
+from barnabas.connect.plugins.pipelines import installed_pipelines
 
 registry = discover()
 config = {
@@ -36,13 +37,14 @@ infos = ConnectorValidation(registry, defaults).validate(config).configs
 listed = [[info.class_name, info.type, info.version] for info in registry.listing(connectors_only=False)]
 print(json.dumps({
     "problems": registry.problems,
+    "pipelines": installed_pipelines.names(),
     "listed": [row for row in listed if "shop" in row[0]],
     "errors": {info.value.name: info.value.errors for info in infos if info.value.errors},
 }))
 """
 
 
-def test_an_installed_package_brings_transforms_predicates_and_converters(tmp_path: Path) -> None:
+def test_an_installed_package_brings_transforms_predicates_converters_and_pipelines(tmp_path: Path) -> None:
     source = shutil.copytree(EXAMPLE, tmp_path / "source")
     constraints = PROJECT / "requirements" / "build.lock.txt"
     build = [find_uv(), "build", "--quiet", "--wheel", "--build-constraints", str(constraints), str(source)]
@@ -65,6 +67,7 @@ def test_an_installed_package_brings_transforms_predicates_and_converters(tmp_pa
     assert answer.returncode == 0, answer.stderr
     found = json.loads(answer.stdout)
     assert found["problems"] == []
+    assert found["pipelines"] == ["large_orders"]
     assert found["listed"] == [
         ["shop_plugins.records.Pseudonym", "transformation", "1.0"],
         ["shop_plugins.records.TitleCase", "transformation", "1.0"],

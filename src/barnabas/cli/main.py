@@ -66,6 +66,7 @@ COMMANDS = {
         "barnabas.cli.connect.command",
         "list, create, change and watch connectors through the REST API of a worker",
     ),
+    "sql": ("barnabas.cli.sql.command", "query topics with SQL, and manage the pipelines of Connect workers"),
     "registry": ("barnabas.cli.registry", "run a schema registry, which speaks the REST API of Confluent's"),
     "bench": (
         "barnabas.cli.bench.command",

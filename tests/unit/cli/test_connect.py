@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,59 +11,7 @@ import httpx
 import pytest
 
 from barnabas.cli.connect.command import main
-from barnabas.connect.rest.connect_client import ConnectClient
-
-Reply = tuple[int, Any]
-
-
-class FakeWorker:
-    """``replies`` by method and path; the last of several is repeated. ``request_lines`` are the received requests."""
-
-    def __init__(self) -> None:
-        self.replies: dict[str, list[Reply]] = {}
-        self.request_lines: list[str] = []
-        self.bodies: dict[str, Any] = {}
-        self.requests: list[httpx.Request] = []
-        self.now = 0.0
-        self.down: Exception | None = None
-
-    def replies_to(self, line: str, *replies: Reply) -> None:
-        self.replies[line] = list(replies)
-
-    def answer(self, request: httpx.Request) -> httpx.Response:
-        if self.down is not None:
-            raise self.down
-        path = request.url.copy_remove_param("details").raw_path.decode()  # Each query of a status has it.
-        line = f"{request.method} {path}"
-        self.requests.append(request)
-        self.request_lines.append(line)
-        if request.content:
-            self.bodies[line] = json.loads(request.content)
-        waiting = self.replies.get(line) or [(404, {"error_code": 404, "message": f"nothing at {line}"})]
-        status, body = waiting.pop(0) if len(waiting) > 1 else waiting[0]
-        if isinstance(body, bytes):
-            return httpx.Response(status, content=body)
-        return httpx.Response(status) if body is None else httpx.Response(status, json=body)
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-    @property
-    def changes(self) -> list[str]:
-        return [line for line in self.request_lines if not line.startswith("GET") and not line.endswith("/validate")]
-
-
-@pytest.fixture
-def worker(monkeypatch: pytest.MonkeyPatch) -> FakeWorker:
-    fake = FakeWorker()
-    client = partial(
-        ConnectClient, transport=httpx.MockTransport(fake.answer), clock=lambda: fake.now, sleep=fake.sleep
-    )
-    monkeypatch.setattr("barnabas.connect.rest.connect_client.ConnectClient", client)
-    for name in ("URL", "PASSWORD", "TOKEN"):
-        monkeypatch.delenv(f"BARNABAS_CONNECT_{name}", raising=False)
-    return fake
-
+from tests.unit.cli.conftest import FakeWorker, Reply
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -61,6 +61,18 @@ def test_a_command_names_the_extra_that_it_needs(
     assert done.returncode == 1
 
 
+@pytest.mark.parametrize(
+    ("modules", "statement", "expected"),
+    [
+        ("pyspark", "SELECT 1", "a query needs pyspark: pip install 'barnabas[spark]'"),
+        ("httpx", "SHOW PIPELINES", "pipelines need httpx: pip install 'barnabas[connect]'"),
+    ],
+)
+def test_a_statement_names_the_extra_that_it_needs(modules: str, statement: str, expected: str) -> None:
+    done = run_without(modules, "sql", "-e", statement)
+    assert (done.returncode, done.stderr) == (1, f"barnabas sql: {expected}\n")
+
+
 def test_help_needs_no_extra() -> None:
     done = run_without("httpx starlette uvicorn jinja2 pyspark pyarrow pandas", "connect", "list", "--help")
     assert done.returncode == 0, done.stderr

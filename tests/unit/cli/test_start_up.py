@@ -42,6 +42,8 @@ def loaded_by(*arguments: str) -> set[str]:
         ("cluster", "describe"),
         ("access", "mine"),
         ("access", "who", "Topic:orders"),
+        ("sql", "-e", "SHOW TOPICS"),
+        ("sql", "-e", "DESCRIBE orders"),
     ],
     ids=" ".join,
 )

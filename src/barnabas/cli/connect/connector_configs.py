@@ -18,7 +18,7 @@ from barnabas.cli.output.table import Sheet
 if TYPE_CHECKING:
     from barnabas.connect.rest.connect_client import ConnectClient, Document
 
-__all__ = ["create", "delete", "patch", "update", "validate"]
+__all__ = ["checked_settings", "create", "delete", "patch", "update", "validate"]
 
 _SETTINGS = "'barnabas connect plugin-config {}' lists the settings"
 _CLASSES = "'barnabas connect plugins' lists the classes"
@@ -26,6 +26,7 @@ _CONFLICT, _NOT_FOUND, _BAD_REQUEST, _SERVER_ERROR = 409, 404, 400, 500
 _FREE = (
     *("producer.override.", "consumer.override.", "admin.override.", "key.converter.", "value.converter."),
     *("header.converter.", "transforms.", "predicates.", "topic.creation.", "source.", "barnabas."),
+    *("inputs.", "output.", "pipeline."),
 )
 """Prefixes of settings that a validation result may omit."""
 
@@ -75,7 +76,7 @@ def create(
                 return change_answer([], dry_run=dry_run, notes=[f"{name} exists already"])
             advice = "choose another name, change it with 'barnabas connect update', or use --if-not-exists"
             return Answer({}, problems=[Problem("the connector exists already", name, str(_CONFLICT), advice)])
-        problems, notes = _checked(worker, name, settings)
+        problems, notes = checked_settings(worker, name, settings)
         if problems or dry_run:
             changes = [] if problems else [_created(name, settings)]
             return change_answer(changes, problems, dry_run=dry_run, notes=notes)
@@ -168,7 +169,7 @@ def update(
         before, problems = request_each([name], worker.config)
         notes: list[str] = []
         if not problems:
-            problems, notes = _checked(worker, name, settings)
+            problems, notes = checked_settings(worker, name, settings)
         if problems:
             return change_answer([], problems, dry_run=dry_run)
         changes = _changed(name, before[name], {**settings, "name": name})
@@ -222,7 +223,7 @@ def patch(
             return change_answer([], problems, dry_run=dry_run)
         merged = {key: value for key, value in (before[connector] | given).items() if value is not None}
         changes = _changed(connector, before[connector], merged)
-        problems, notes = _checked(worker, connector, merged)
+        problems, notes = checked_settings(worker, connector, merged)
         if problems or dry_run:
             return change_answer([] if problems else changes, problems, dry_run=dry_run, notes=notes)
         worker.patch_config(connector, given)
@@ -272,7 +273,7 @@ def _require_class(settings: Mapping[str, str]) -> None:
         raise UsageError("connector.class is missing: 'barnabas connect plugins' lists the classes")
 
 
-def _checked(worker: ConnectClient, name: str, settings: Mapping[str, str]) -> tuple[list[Problem], list[str]]:
+def checked_settings(worker: ConnectClient, name: str, settings: Mapping[str, str]) -> tuple[list[Problem], list[str]]:
     """Return errors in the settings, and warnings about them."""
     _require_class(settings)
     found, problems = _validated(worker, name, settings)

@@ -1,10 +1,11 @@
 """Find the plugins that a worker may load: barnabas's own, those that other packages announce by entry points, and
 those that ``barnabas.connect.plugins`` lists.
 
-The groups of the entry points are ``barnabas.connectors``, ``barnabas.transforms``, ``barnabas.predicates`` and
-``barnabas.converters``. All plugins are imported here, when a worker starts: a request that names a class never causes
-an import, because an import runs code. A plugin that can't be imported, or does not fit its group, is reported and
-skipped: the worker starts without it, and the answer to a request that configures it has the reason.
+The groups of the entry points are ``barnabas.connectors``, ``barnabas.transforms``, ``barnabas.predicates``,
+``barnabas.converters`` and ``barnabas.pipelines``. All plugins are imported here, when a worker starts: a request that
+names a class never causes an import, because an import runs code. A plugin that can't be imported, or does not fit its
+group, is reported and skipped: the worker starts without it, and the answer to a request that configures it has the
+reason.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from barnabas.connect.decide.validation.transforms_config import (
     TRANSFORMS_PACKAGE,
 )
 from barnabas.connect.plugins.api import Connector, SinkConnector, SourceConnector
+from barnabas.connect.plugins.pipelines import Pipeline, installed_pipelines
 from barnabas.connect.plugins.record_plugins import Converter, Predicate, RecordPlugin, Transform
 from barnabas.connect.settings.plugin_config_def import ConfigDef
 
@@ -35,6 +37,7 @@ __all__ = [
     "ALLOWED_SETTING",
     "GROUP",
     "OWN_CONNECTORS",
+    "PIPELINES",
     "RECORD_GROUPS",
     "built_in_plugins",
     "connector_plugin",
@@ -43,6 +46,8 @@ __all__ = [
 ]
 
 GROUP = "barnabas.connectors"
+PIPELINES = "barnabas.pipelines"
+"""Functions that the connector PythonPipeline runs. They are not plugins: only that connector's settings name them."""
 
 RECORD_GROUPS: Mapping[str, tuple[PluginType, type[RecordPlugin]]] = {
     "barnabas.transforms": (PluginType.TRANSFORMATION, Transform),
@@ -71,6 +76,8 @@ OWN_CONNECTORS = (
     "barnabas.connect_spark.connectors.files.topic_to_files:TopicToFiles",
     "barnabas.connect_spark.connectors.topic_to_topic:TopicToTopic",
     "barnabas.connect_spark.connectors.postgresql.postgres_changes:PostgresChanges",
+    "barnabas.connect_spark.sql.python_pipeline:PythonPipeline",
+    "barnabas.connect_spark.sql.sql_pipeline:SqlPipeline",
 )
 
 _MOCKS = "barnabas.connect.plugins.mock_connectors:"
@@ -110,7 +117,7 @@ def discover(entries: Iterable[EntryPoint] | None = None, *, allowed: Iterable[s
     found = (
         list(entries)
         if entries is not None
-        else [entry_point for group in (GROUP, *RECORD_GROUPS) for entry_point in entry_points(group=group)]
+        else [entry_point for group in (GROUP, *RECORD_GROUPS, PIPELINES) for entry_point in entry_points(group=group)]
     )
     plugins = built_in_plugins()
     problems: list[str] = []
@@ -122,6 +129,8 @@ def discover(entries: Iterable[EntryPoint] | None = None, *, allowed: Iterable[s
         problem = _collect(where, partial(_plugins_of, entry), plugins, problems)
         if problem is not None:
             refused |= dict.fromkeys(_names_of(entry), problem)
+            if entry.group == PIPELINES:
+                installed_pipelines.refuse(entry.name, problem)
     for name in allowed:
         problem = _collect(f"{name} of {ALLOWED_SETTING}", partial(_allowed_plugin, name), plugins, problems)
         if problem is not None:
@@ -224,6 +233,9 @@ def _allowed_plugin(name: str) -> list[Plugin]:
     if not _MODULE_AND_CLASS.fullmatch(name):
         raise UnusablePlugin(f"write {ALLOWED_SETTING} as module:Class, such as ticks.connectors:Ticks")
     found = _load(name)
+    if isinstance(found, Pipeline):
+        installed_pipelines.add(found, found.full_name.rpartition(":")[2])
+        return []
     for group, (_, base) in RECORD_GROUPS.items():
         if isinstance(found, type) and issubclass(found, base):
             return [record_plugin(found, group, ALLOWED_SETTING, name)]
@@ -252,9 +264,18 @@ def _load(name: str) -> Any:
 
 def _plugins_of(entry: EntryPoint) -> list[Plugin]:
     name, found = entry.value.partition("[")[0].strip(), entry.load()
+    if entry.group == PIPELINES:
+        _install(found, entry.name)
+        return []
     if entry.group in RECORD_GROUPS:
         return [record_plugin(found, entry.group, _distribution(entry), name)]
     return [connector_plugin(found, _distribution(entry), name)]
+
+
+def _install(found: Any, name: str) -> None:
+    if not isinstance(found, Pipeline):
+        raise UnusablePlugin(f"it is an object of the class {type(found).__name__}, and not a function with @pipeline")
+    installed_pipelines.add(found, name)
 
 
 def _distribution(entry: EntryPoint) -> str:

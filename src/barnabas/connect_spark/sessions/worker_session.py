@@ -35,7 +35,7 @@ from barnabas.spark.spark_session import spark_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["EmbeddedSessions", "Sessions", "SparkStart", "embedded_conf", "session_conf"]
+__all__ = ["EmbeddedSessions", "Sessions", "SparkStart", "embedded_conf", "session_conf", "start_embedded"]
 
 log = logging.getLogger(__name__)
 
@@ -145,7 +145,7 @@ class EmbeddedSessions(Sessions):
 
     def __init__(self, settings: SparkSettings, *, start: SparkStart | None = None) -> None:
         self._settings = settings
-        self._start = start or _start_embedded
+        self._start = start or start_embedded
         self._lock = threading.Lock()
         self._stack: ExitStack | None = None
         self._session: SparkSession | None = None
@@ -213,9 +213,16 @@ class EmbeddedSessions(Sessions):
                 stack.close()
 
 
-def _start_embedded(
-    stack: ExitStack, settings: SparkSettings, environment: Mapping[str, str] = os.environ
+def start_embedded(
+    stack: ExitStack,
+    settings: SparkSettings,
+    environment: Mapping[str, str] = os.environ,
+    notify: Callable[[str], None] = log.info,
 ) -> tuple[SparkSession, Callable[[], int | None]]:
+    """Start a session in a JVM of our own, as ``SparkStart`` says. ``notify`` reports jars that are fetched.
+
+    Raise SparkUnavailable.
+    """
     for package in ("pyspark", "pyarrow", "pandas"):
         if importlib.util.find_spec(package) is None:
             raise SparkUnavailable(
@@ -228,10 +235,10 @@ def _start_embedded(
         iceberg_jars: settings.has_iceberg,
         s3_jars: settings.has_s3,
     }
-    jars = connector_jars(cache_directory(environment), java, log.info)
+    jars = connector_jars(cache_directory(environment), java, notify)
     for provide, is_needed in further.items():
         if is_needed:
-            jars += provide(cache_directory(environment), java, log.info)
+            jars += provide(cache_directory(environment), java, notify)
     open_work_directory(settings.directory)
     context = spark_session(
         "barnabas-connect",

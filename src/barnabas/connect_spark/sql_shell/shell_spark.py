@@ -1,0 +1,151 @@
+"""A Spark of its own for one shell: started by the first query, with few partitions, and quiet.
+
+Its log and scratch files are in a temporary folder, which goes with it. Times are those of UTC.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.connect_spark.sessions.spark_settings import SparkSettings
+from barnabas.connect_spark.sessions.worker_session import start_embedded
+from barnabas.connect_spark.sql.declarations import InputDeclaration
+from barnabas.connect_spark.sql.input_frames import input_frame
+from barnabas.connect_spark.sql_shell.row_values import row_reader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["QueryRows", "ShellSpark", "TopicRange"]
+
+_JOB_GROUP = "barnabas-sql"
+_CORES_MAX = 4
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRange:
+    """The offsets to read of each partition: from ``starts``, to before ``ends``."""
+
+    starts: Mapping[TopicPartition, int]
+    ends: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRows:
+    """``rows`` are computed while they are read."""
+
+    columns: Sequence[str]
+    rows: Iterator[Sequence[Any]]
+
+
+class ShellSpark:
+    def __init__(self, notify: Callable[[str], None]) -> None:
+        self._notify = notify
+        self._stack = ExitStack()
+        self._session: SparkSession | None = None
+        self._packages: tuple[str, ...] = ()
+
+    @property
+    def packages(self) -> tuple[str, ...] | None:
+        """The packages that the session has; None before it starts."""
+        return None if self._session is None else self._packages
+
+    def start(self, conf: Mapping[str, str], packages: Sequence[str]) -> None:
+        """Start it if it does not run. Raise SparkUnavailable."""
+        if self._session is not None:
+            return
+        directory = Path(tempfile.mkdtemp(prefix="barnabas-sql-"))
+        cores = min(_CORES_MAX, os.cpu_count() or 1)
+        settings = SparkSettings(
+            conf.get("spark.master", f"local[{cores}]"),
+            directory,
+            {name: value for name, value in conf.items() if name != "spark.master"},
+            has_avro=True,
+            has_delta="delta" in packages,
+            has_iceberg="iceberg" in packages,
+            has_s3="s3" in packages,
+        )
+        self._notify(f"starting Spark ({settings.master}) for the first query")
+        os.environ["TZ"] = "UTC"  # PySpark returns times as those of this process.
+        time.tzset()
+        began_s = time.monotonic()
+        running = ExitStack()
+        session, _ = start_embedded(running, settings, notify=self._notify)
+        # A failed start leaves the folder, because its error names the log in it.
+        self._stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        self._stack.callback(running.close)
+        self.use(session, packages)
+        self._notify(f"Spark is ready after {time.monotonic() - began_s:.1f} s")
+
+    def use(self, session: SparkSession, packages: Sequence[str] = ()) -> None:
+        """Use a session that runs."""
+        _silence_query_errors()
+        self._session, self._packages = session, tuple(packages)
+
+    def set(self, name: str, value: str | None) -> None:
+        """Change or remove a setting of the running session. Raise PySpark's error for one that can't change."""
+        if self._session is not None:
+            conf = self._session.conf
+            conf.unset(name) if value is None else conf.set(name, value)
+
+    def has_view(self, name: str) -> bool:
+        return self._session is not None and self._session.catalog.tableExists(_quoted(name))
+
+    def define(
+        self, name: str, declaration: InputDeclaration, client: Mapping[str, str], topic_range: TopicRange | None
+    ) -> None:
+        """Make a topic's records or a table a view. Raise InvalidDeclaration, TerminalError, or PySpark's error."""
+        starts, ends = (None, None) if topic_range is None else (topic_range.starts, topic_range.ends)
+        frame = input_frame(self._running, declaration, client, streaming=False, starts=starts, ends=ends)
+        frame.createOrReplaceTempView(_quoted(name))
+
+    def drop_view(self, name: str) -> bool:
+        """Return whether the view existed."""
+        return self._session is not None and bool(self._session.catalog.dropTempView(name))
+
+    def run(self, text: str, rows_max: int | None = None) -> QueryRows:
+        """Run a statement, for at most so many rows. Call it on the thread that reads the rows.
+
+        Raise PySpark's errors, also while the rows are read.
+        """
+        spark = self._running
+        spark.sparkContext.setJobGroup(_JOB_GROUP, text, interruptOnCancel=True)
+        frame = spark.sql(text)
+        found = frame.toLocalIterator(prefetchPartitions=True) if rows_max is None else frame.limit(rows_max).collect()
+        return QueryRows(frame.columns, map(row_reader(frame.schema), found))
+
+    def cancel(self) -> None:
+        """End the running statement. May be called from any thread."""
+        if self._session is not None:
+            self._session.sparkContext.cancelJobGroup(_JOB_GROUP)
+
+    def close(self) -> None:
+        self._session = None
+        self._stack.close()
+
+    @property
+    def _running(self) -> SparkSession:
+        if self._session is None:
+            raise AssertionError("the session has not started")
+        return self._session
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _silence_query_errors() -> None:
+    """PySpark prints each error of a query with Java's trace, before it raises it."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
