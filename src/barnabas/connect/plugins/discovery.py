@@ -74,6 +74,7 @@ OWN_CONNECTORS = (
     "barnabas.connect_spark.connectors.delta.topic_to_delta:TopicToDelta",
     "barnabas.connect_spark.connectors.iceberg.topic_to_iceberg:TopicToIceberg",
     "barnabas.connect_spark.connectors.files.topic_to_files:TopicToFiles",
+    "barnabas.connect_spark.connectors.nexmark.nexmark_source:NexmarkSource",
     "barnabas.connect_spark.connectors.topic_to_topic:TopicToTopic",
     "barnabas.connect_spark.connectors.postgresql.postgres_changes:PostgresChanges",
     "barnabas.connect_spark.sql.python_pipeline:PythonPipeline",

@@ -1,0 +1,1 @@
+"""NEXMark: the events of an auction site, to measure and to try pipelines."""
