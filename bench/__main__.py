@@ -6,10 +6,11 @@ the plan of a large cluster, and writes their page. ``--only quorum`` compares q
 failover, forwarding and snapshots; ``--only replication`` compares three brokers with replicas; ``--only connect``
 compares workers of Connect, also with plain PySpark; ``--only first-steps`` compares what a new user meets first, also
 with kcat and small brokers; ``--only transactions`` compares commits of small and large transactions; ``--only groups``
-compares groups of all kinds: rebalances, share consuming, commits, memory; ``--only pipelines`` measures decoding with
-the schemas of a registry, without Kafka; ``--only turns`` measures how long our
-controller holds the event loop, without Kafka. ``--quick`` makes quorum, replication, connect, first-steps,
-transactions and groups small: a check that they work, not a comparison.
+compares groups of all kinds: rebalances, share consuming, commits, memory; ``--only pipelines`` compares pipelines in
+SQL with PySpark written by hand, decoding with ``from_avro``, and measures changes of PostgreSQL and workers with many
+connectors; ``--only turns`` measures how long our controller holds the event loop, without Kafka. ``--quick`` makes
+quorum, replication, connect, first-steps, transactions, groups and pipelines small: a check that they work, not a
+comparison.
 
 Rounds alternate, so that a change of the machine's speed affects both. Everything stays on loopback and
 stops automatically; the folders are removed at the end.
@@ -36,7 +37,9 @@ from bench.first_steps import FirstStepsSizes, measure_first_steps
 from bench.first_steps_report import write_first_steps_report
 from bench.groups_report import write_groups_report
 from bench.measurements import Figures, folder_for, measure
-from bench.pipelines import measure_decoding, write_pipelines_report
+from bench.pipelines import QUICK as QUICK_PIPELINES
+from bench.pipelines import PipelineSizes, measure_pipelines
+from bench.pipelines_report import write_pipelines_report
 from bench.quorum import QUICK, QuorumSizes, measure_quorum
 from bench.quorum_report import write_quorum_report
 from bench.replication_report import write_replication_report
@@ -47,7 +50,7 @@ from bench.turns import SHAPES, measure_turns
 from bench.turns_report import write_turns_report
 from tests.peers import require_peer
 
-QUICK_PARTS = ("quorum", "replication", "connect", "first-steps", "transactions", "groups")
+QUICK_PARTS = ("quorum", "replication", "connect", "first-steps", "transactions", "groups", "pipelines")
 PROJECT = Path(__file__).resolve().parent.parent
 
 
@@ -58,7 +61,7 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=10_000, help="one-partition topics to create")
     parser.add_argument(
         "--only",
-        choices=["nodes", "codec", "authorizer", "wire", "admin", *QUICK_PARTS, "pipelines", "turns"],
+        choices=["nodes", "codec", "authorizer", "wire", "admin", *QUICK_PARTS, "turns"],
         help="leave the other parts out",
     )
     parser.add_argument(
@@ -76,13 +79,6 @@ def main() -> None:
         turns = {shape.name: measure_turns(shape) for shape in SHAPES}
         print(f"written: {write_turns_report(options.output, turns)}", flush=True)
         if options.only == "turns":
-            return
-    if options.only in (None, "pipelines"):
-        print(
-            f"written: {write_pipelines_report(options.output, measure_decoding(options.rounds, 1_000_000))}",
-            flush=True,
-        )
-        if options.only == "pipelines":
             return
     require_peer()
     if options.only in (None, "authorizer", "wire"):
@@ -119,6 +115,10 @@ def main() -> None:
         of_groups = groups.QUICK if options.quick else groups.GroupSizes()
         of_parts = groups.measure_groups(1 if options.quick else min(options.rounds, 2), of_groups)
         print(f"written: {write_groups_report(options.output, of_parts)}", flush=True)
+    if options.only in (None, "pipelines"):
+        of_pipelines = QUICK_PIPELINES if options.quick else PipelineSizes()
+        of_all = measure_pipelines(1 if options.quick else min(options.rounds, 2), of_pipelines)
+        print(f"written: {write_pipelines_report(options.output, of_all)}", flush=True)
     if options.only in ("authorizer", "wire", "admin", *QUICK_PARTS):
         return
     codec = {} if options.only == "nodes" else measure_codec()

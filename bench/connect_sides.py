@@ -30,6 +30,7 @@ __all__ = [
     "cpu_of_tree",
     "is_all_running",
     "make_worker",
+    "memory_of_tree",
     "request",
     "running_broker",
     "wait_for",
@@ -124,6 +125,17 @@ def cpu_of_tree(pid: int) -> float:
     return sum(_cpu_ticks(each) for each in _tree(pid)) / os.sysconf("SC_CLK_TCK")
 
 
+def memory_of_tree(pid: int) -> float:
+    """Return the memory of a process and its descendants in MiB. Pages that several of them have count once."""
+    return sum(_memory_kib(process) for process in _tree(pid)) / 1024
+
+
+def _memory_kib(pid: int) -> int:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return int(Path(f"/proc/{pid}/smaps_rollup").read_text().partition("Pss:")[2].split()[0])
+    return 0
+
+
 def _cpu_ticks(pid: int) -> int:
     """Its own and those of its children that have ended."""
     try:
@@ -143,12 +155,12 @@ def _tree(pid: int) -> list[int]:
 
 
 class PlainSpark:
-    """``bench.connect_plain`` as a process."""
+    """``bench.connect_plain`` as a process, or another program of its kind."""
 
-    def __init__(self, folder: Path, side: str) -> None:
+    def __init__(self, folder: Path, side: str, module: str = "bench.connect_plain") -> None:
         folder.mkdir(parents=True)
         self._log = (folder / "plain.log").open("wb")
-        command = [sys.executable, "-m", "bench.connect_plain", str(folder), HEAP, side]
+        command = [sys.executable, "-m", module, str(folder), HEAP, side]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, cwd=PROJECT
         )

@@ -1,244 +1,92 @@
-"""Costs of pipelines: decoding a million records with a registry's converters, beside plain ``from_avro``.
+"""``python -m bench.pipelines PART``: measure a part of the costs of pipelines again, and write their page.
 
-Each way reads the same records from memory and writes them nowhere, with the settings of a worker. CPU time is that of
-the JVM (for Protobuf also of its Python workers), so another load of the machine changes it little.
+- nexmark: NEXMark's queries 0 to 8 through ``SqlPipeline`` and on PySpark written by hand, in turn;
+- decoding: a registry's converters beside plain ``from_avro`` and ``from_json``, from memory;
+- changes: a table of PostgreSQL and its changes to a topic;
+- workers: a worker with 1, 10 and 50 connectors that have nothing to do.
+
+The page is written from the figures of all parts.
 """
 
 from __future__ import annotations
 
-import json
+import argparse
 import os
-import statistics
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import NamedTuple
 
-from barnabas.connect_spark.converters.record_converter import RecordConverter
-from barnabas.connect_spark.queries.record_path import strict
-from barnabas.connect_spark.sessions.spark_settings import SparkSettings
-from barnabas.connect_spark.sessions.worker_session import embedded_conf
-from barnabas.spark.connector_jars import avro_jars, cache_directory, connector_jars
-from barnabas.spark.java_runtime import find_java
-from barnabas.spark.spark_session import spark_session
+from bench.nexmark import nexmark_runs
+from bench.nexmark.nexmark_runs import NexmarkSizes, measure_nexmark
+from bench.pipelines_changes import QUICK as QUICK_CHANGES
+from bench.pipelines_changes import ChangeSizes, measure_changes
+from bench.pipelines_decoding import measure_decoding
+from bench.pipelines_report import Part, read_pipelines, write_pipelines_report
+from bench.pipelines_workers import QUICK as QUICK_WORKERS
+from bench.pipelines_workers import WorkerSizes, measure_workers
+from tests.peers.postgresql_server import postgresql_programs
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+__all__ = ["PARTS", "QUICK", "PipelineSizes", "measure_pipelines"]
 
-__all__ = ["Cost", "measure_decoding", "write_pipelines_report"]
+PARTS = ("nexmark", "decoding", "changes", "workers")
 
-AVRO = {
-    "type": "record", "name": "Order", "namespace": "shop",
-    "fields": [
-        {"name": "id", "type": "long"}, {"name": "note", "type": ["null", "string"], "default": None},
-        {"name": "price", "type": "double"},
-        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
-        {"name": "quantity", "type": "int"}, {"name": "customer", "type": "string"},
-    ],
-}  # fmt: skip
-JSON = {
-    "title": "Order", "type": "object", "required": ["id"],
-    "properties": {
-        "id": {"type": "integer"}, "note": {"type": ["null", "string"]}, "price": {"type": "number"},
-        "at": {"type": "integer"}, "quantity": {"type": "integer"}, "customer": {"type": "string"},
-    },
-}  # fmt: skip
-_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value")
-_CLASSES = {
-    "AVRO": "io.confluent.connect.avro.AvroConverter",
-    "JSON": "io.confluent.connect.json.JsonSchemaConverter",
-    "PROTOBUF": "io.confluent.connect.protobuf.ProtobufConverter",
-}
+RoundsOfSides = Mapping[str, Sequence[Mapping[str, float]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Seconds for a million records: of CPU, and of the clock."""
-
-    cpu_s: float
-    wall_s: float
-
-
-def measure_decoding(rounds: int, records: int) -> dict[str, Cost]:
-    """Return the median cost of each way. The first round only warms up."""
-    java = find_java(os.environ)
-    cache = cache_directory(os.environ)
-    jars = connector_jars(cache, java, print) + avro_jars(cache, java, print)
-    settings = embedded_conf(SparkSettings.of({}, worker_id="bench"))
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        spark_session("bench", master="local[1]", jars=jars, java=java, work=Path(folder), settings=settings) as spark,
-        _registry() as url,
-    ):
-        ways = _ways(spark, url, records)
-        found: dict[str, list[Cost]] = {name: [] for name in ways}
-        for number in range(rounds + 1):
-            for name, way in ways.items():
-                cost = _cost(spark, way, records)
-                if number:
-                    found[name].append(cost)
-    return {
-        name: Cost(
-            *(statistics.median(values) for values in zip(*((cost.cpu_s, cost.wall_s) for cost in costs), strict=True))
-        )
-        for name, costs in found.items()
-    }
+class PipelineSizes(NamedTuple):
+    nexmark: NexmarkSizes = NexmarkSizes()
+    decoded: int = 1_000_000
+    changes: ChangeSizes = ChangeSizes()
+    workers: WorkerSizes = WorkerSizes()
 
 
-def _ways(spark: SparkSession, url: str, records: int) -> dict[str, Callable[[], None]]:
-    from pyspark.sql import functions as F
-    from pyspark.sql.avro.functions import from_avro, to_avro
-
-    order = F.struct(
-        "id",
-        F.concat(F.lit("note "), F.col("id").cast("string")).alias("note"),
-        (F.col("id") / 7).alias("price"),
-        F.timestamp_millis(F.col("id")).alias("at"),
-        (F.col("id") % 1000).cast("int").alias("quantity"),
-        F.lit("a customer").alias("customer"),
-    )
-    text = json.dumps(AVRO)
-    rows = spark.range(records).coalesce(1)
-    avro = _kept(rows, F.concat(F.lit(b"\0\0\0\0\1"), to_avro(order, text)))
-    as_json = F.to_json(order.withField("at", F.unix_millis(order["at"])))
-    in_json = _kept(rows, F.concat(F.lit(b"\0\0\0\0\2"), as_json.cast("binary")))
-    converters = {kind: _converter(kind, url) for kind in _CLASSES}
-    written = converters["PROTOBUF"]
-    made = written.from_connect(
-        [written.from_source(rows.select(F.lit("orders").alias("topic"), order.alias("value")))]
-    )
-    protobuf = _kept(made.select("value").withColumn("id", F.monotonically_increasing_id()), F.col("value"))
-    payload = F.substring("value", 6, 2**31 - 1)
-    return {
-        "the records alone": lambda: _write(avro),
-        "Avro: plain from_avro": lambda: _write(
-            avro.select(*_COLUMNS[:-1], from_avro(payload, text, {"mode": "PERMISSIVE"}).alias("value"))
-        ),
-        "Avro: AvroConverter": lambda: _decode(converters["AVRO"], avro),
-        "JSON: plain from_json": lambda: _write(
-            in_json.select(*_COLUMNS[:-1], F.from_json(payload.cast("string"), _DDL).alias("value"))
-        ),
-        "JSON: JsonSchemaConverter": lambda: _decode(converters["JSON"], in_json),
-        "Protobuf: ProtobufConverter": lambda: _decode(converters["PROTOBUF"], protobuf),
-    }
+QUICK = PipelineSizes(nexmark_runs.QUICK, 20_000, QUICK_CHANGES, QUICK_WORKERS)
+"""Shows that everything works, and no more."""
 
 
-_DDL = "id BIGINT, note STRING, price DOUBLE, at BIGINT, quantity BIGINT, customer STRING"
+def measure_pipelines(rounds: int, sizes: PipelineSizes, parts: Sequence[str] = PARTS) -> dict[str, Part]:
+    """Return the figures of each part by side, for each round, and the load of the machine before."""
+    found: dict[str, Part] = {}
+    for part in parts:
+        if part == "changes" and postgresql_programs() is None:
+            print("pipelines: PostgreSQL is not installed, so its changes are left out: install the package postgresql")
+            continue
+        load = os.getloadavg()[0]
+        with tempfile.TemporaryDirectory(prefix="barnabas-bench-", ignore_cleanup_errors=True) as name:
+            found[part] = Part(load, _sizes_of(part, sizes), _measure_part(part, Path(name), rounds, sizes))
+    return found
 
 
-def _kept(rows: DataFrame, value: Any) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    kept = rows.select(
-        F.lit("orders").alias("topic"),
-        F.lit(0).alias("partition"),
-        F.col("id").alias("offset"),
-        F.lit(0).cast("timestamp").alias("timestamp"),
-        F.lit(None).cast("binary").alias("key"),
-        value.alias("value"),
-        F.lit(None).cast("array<struct<key: string, value: binary>>").alias("headers"),
-    ).cache()
-    kept.count()
-    return kept
+def _measure_part(part: str, folder: Path, rounds: int, sizes: PipelineSizes) -> RoundsOfSides:
+    if part == "nexmark":
+        return measure_nexmark(folder, rounds, sizes.nexmark)
+    if part == "decoding":
+        costs = measure_decoding(rounds, sizes.decoded)
+        return {name: [{"CPU": cost.cpu_s, "clock": cost.wall_s}] for name, cost in costs.items()}
+    if part == "changes":
+        return {"barnabas": measure_changes(folder, rounds, sizes.changes)}
+    return measure_workers(folder, rounds, sizes.workers)
 
 
-def _converter(kind: str, url: str) -> RecordConverter:
-    config = {
-        "key.converter": "ByteArrayConverter",
-        "value.converter": _CLASSES[kind],
-        "value.converter.schema.registry.url": url,
-    }
-    return RecordConverter.of(config, {})
+def _sizes_of(part: str, sizes: PipelineSizes) -> Mapping[str, object]:
+    if part == "decoding":
+        return {"records": sizes.decoded}
+    given: NexmarkSizes | ChangeSizes | WorkerSizes = getattr(sizes, part)
+    return given._asdict()
 
 
-def _decode(converter: RecordConverter, rows: DataFrame) -> None:
-    _write(converter.to_frame([strict(batch) for batch in converter.to_connect(rows)], _COLUMNS))
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.pipelines", description=__doc__)
+    parser.add_argument("part", choices=PARTS)
+    parser.add_argument("--rounds", type=int, default=2, help="rounds of each side (default 2)")
+    parser.add_argument("--output", type=Path, default=Path("docs/benchmarks"), help="folder of the page")
+    parser.add_argument("--quick", action="store_true", help="small sizes: a check that it works, not a measurement")
+    options = parser.parse_args()
+    found = measure_pipelines(options.rounds, QUICK if options.quick else PipelineSizes(), (options.part,))
+    page = write_pipelines_report(options.output, {**read_pipelines(options.output), **found})
+    print(f"written: {page}", flush=True)
 
 
-def _write(rows: DataFrame) -> None:
-    rows.write.format("noop").mode("overwrite").save()
-
-
-def _cost(spark: SparkSession, way: Callable[[], None], records: int) -> Cost:
-    process = spark.sparkContext._gateway.proc.pid
-    cpu_s, began_s = _cpu_s(process), time.monotonic()
-    way()
-    scale = 1_000_000 / records
-    return Cost((_cpu_s(process) - cpu_s) * scale, (time.monotonic() - began_s) * scale)
-
-
-def _cpu_s(process: int) -> float:
-    """Return the CPU time of a process and of its descendants."""
-    parents: dict[int, list[int]] = {}
-    used: dict[int, float] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            parents.setdefault(int(fields[1]), []).append(int(folder.name))
-            used[int(folder.name)] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-    total, pending = 0.0, [process]
-    while pending:
-        current = pending.pop()
-        total += used.get(current, 0.0)
-        pending += parents.get(current, [])
-    return total
-
-
-@contextmanager
-def _registry() -> Iterator[str]:
-    """Serve the schemas of the records, and what is registered."""
-    schemas = [{"schema": json.dumps(AVRO)}, {"schema": json.dumps(JSON), "schemaType": "JSON"}]
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._answer(schemas[int(self.path.partition("?")[0].rpartition("/")[2]) - 1])
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            schemas.append(body)
-            self._answer({"id": len(schemas)})
-
-        def _answer(self, body: object) -> None:
-            data = json.dumps(body).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-def write_pipelines_report(folder: Path, costs: dict[str, Cost]) -> Path:
-    lines = [
-        "# Pipelines",
-        "",
-        "Seconds to decode a million records of six fields from memory, on one core, with the settings of a worker",
-        "(`python -m bench --only pipelines`). A converter with a registry first looks for the schema ids of a batch;",
-        "that is included. Protobuf runs through Python.",
-        "",
-        "| | CPU | clock |",
-        "|---|---:|---:|",
-        *(f"| {name} | {cost.cpu_s:.2f} | {cost.wall_s:.2f} |" for name, cost in costs.items()),
-        "",
-    ]
-    folder.mkdir(parents=True, exist_ok=True)
-    page = folder / "pipelines.md"
-    page.write_text("\n".join(lines))
-    return page
+if __name__ == "__main__":
+    main()
