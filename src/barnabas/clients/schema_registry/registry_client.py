@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Reference", "RegisteredSchema", "RegistryAccess", "RegistryAdvice", "SchemaRegistry", "shown_url"]
 
 Parameters: TypeAlias = "Mapping[str, str] | None"
+Body = TypeVar("Body")
 
 _CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 _CACHE_SIZE = 1000
@@ -130,9 +131,9 @@ class SchemaRegistry:
         known = self._by_id.get(schema_id)
         if known is None:
             path = f"/schemas/ids/{schema_id}"
-            found = self._get(path, None)
+            found = self._get(path, None, _Answer)
             if found.schemaType == "PROTOBUF":
-                found = self._get(path, _SERIALIZED)
+                found = self._get(path, _SERIALIZED, _Answer)
             known = self._by_id.put(schema_id, _registered(found, schema_id))
         return known
 
@@ -141,8 +142,14 @@ class SchemaRegistry:
         known, now_s, age_s = self._latest.get(subject), self._clock(), self._access.latest_max_age_s
         if known is not None and (age_s is None or now_s - known[0] < age_s):
             return known[1]
-        found = self._get(f"/subjects/{quote(subject, safe='')}/versions/latest", None)
+        found = self._get(f"/subjects/{quote(subject, safe='')}/versions/latest", None, _Answer)
         return self._latest.put(subject, (now_s, self.schema(found.id)))[1]
+
+    def versions(self, subject: str) -> list[RegisteredSchema]:
+        """Return all schemas of a subject, the oldest first. Raise SchemaError."""
+        path = f"/subjects/{quote(subject, safe='')}/versions"
+        numbers = self._get(path, None, list[int])
+        return [self.schema(self._get(f"{path}/{number}", None, _Answer).id) for number in sorted(numbers)]
 
     def referenced(self, reference: Reference, *, is_protobuf: bool) -> RegisteredSchema:
         """Return a schema that another one uses. Raise SchemaError."""
@@ -150,7 +157,7 @@ class SchemaRegistry:
         known = self._by_reference.get(key)
         if known is None:
             path = f"/subjects/{quote(reference.subject, safe='')}/versions/{reference.version}"
-            found = self._get(path, _SERIALIZED if is_protobuf else None)
+            found = self._get(path, _SERIALIZED if is_protobuf else None, _Answer)
             known = self._by_reference.put(key, _registered(found, found.id))
         return known
 
@@ -167,14 +174,15 @@ class SchemaRegistry:
         if known is None:
             body = {"schema": text} if kind == "AVRO" else {"schema": text, "schemaType": kind}
             path = f"/subjects/{quote(subject, safe='')}{below}"
-            found = self._send("POST", path, {"normalize": "true"} if normalize else None, msgspec.json.encode(body))
+            normalizing = {"normalize": "true"} if normalize else None
+            found = self._send("POST", path, normalizing, msgspec.json.encode(body), _Answer)
             known = self._by_text.put((subject, text, bool(below)), self.schema(found.id))
         return known
 
-    def _get(self, path: str, parameters: Parameters) -> _Answer:
-        return self._send("GET", path, parameters, None)
+    def _get(self, path: str, parameters: Parameters, kind: type[Body]) -> Body:
+        return self._send("GET", path, parameters, None, kind)
 
-    def _send(self, method: str, path: str, parameters: Parameters, body: bytes | None) -> _Answer:
+    def _send(self, method: str, path: str, parameters: Parameters, body: bytes | None, kind: type[Body]) -> Body:
         access, failures = self._access, []
         for attempt in range(access.retries + 1):
             if attempt:
@@ -190,7 +198,7 @@ class SchemaRegistry:
                     continue
                 if response.status_code >= 300:
                     raise self._refused(method, url, path, response)
-                return self._answer(url, path, response)
+                return self._answer(url, path, response, kind)
         reasons = "; ".join(dict.fromkeys(failures[-len(self._urls) :]))
         raise RegistryUnreachable(f"the schema registry does not answer: {reasons}", access.advice.url)
 
@@ -214,9 +222,9 @@ class SchemaRegistry:
             verify=access.tls or True if url.startswith("https:") else False,
         )
 
-    def _answer(self, url: str, path: str, response: httpx.Response) -> _Answer:
+    def _answer(self, url: str, path: str, response: httpx.Response, kind: type[Body]) -> Body:
         try:
-            return msgspec.json.decode(response.content, type=_Answer)
+            return msgspec.json.decode(response.content, type=kind)
         except msgspec.DecodeError as error:
             raise RegistryUnreachable(
                 f"{shown_url(url)}{path} does not answer as a schema registry: {error}", "check the path of its URL"

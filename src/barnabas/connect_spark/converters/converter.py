@@ -94,6 +94,13 @@ class Converter(ABC):
         """
         return self
 
+    def stream_reader(self, topic: str) -> Converter:
+        """Return the converter that reads a topic as a stream, whose schemas must be known before any record.
+
+        Raise as ``reader``.
+        """
+        return self
+
     def writer(self, schema: ConnectSchema | None, topics: Callable[[], Iterable[str]]) -> Converter:
         """Return the converter that writes rows of this schema to these topics. Raise as ``reader``."""
         return self

@@ -106,6 +106,13 @@ class RecordConverter:
 
     # ---- From Kafka ----
 
+    def for_stream(self, topic: str) -> RecordConverter:
+        """Return the converter of a topic whose schemas are known before any record, as far as its converters can.
+
+        Raise TerminalError or RegistryUnreachable.
+        """
+        return replace(self, key=self.key.stream_reader(topic), value=self.value.stream_reader(topic))
+
     def to_connect(self, raw: DataFrame) -> list[RecordBatch]:
         """Convert records for a sink.
 

@@ -67,6 +67,9 @@ class ConfluentProtobufConverter(RegistryConverter):
         framed_data = F.when(is_first, F.substring(data, 1, FRAME_LENGTH + 1)).otherwise(long)
         return F.when(F.substring(data, 1, 1) == F.lit(b"\0"), framed_data)
 
+    def _first_frame(self, schema_id: int) -> bytes:
+        return framed(schema_id, _FIRST)
+
     def _schema_reader(self, frame: bytes, schema: RegisteredSchema) -> SchemaReader:
         return _ProtobufReader(self._messages(schema, read_indexes(frame[FRAME_LENGTH:])[0]))
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from pyspark.sql import functions as F
 
@@ -27,6 +27,8 @@ from barnabas.clients.schema_registry.errors import (
 )
 from barnabas.clients.schema_registry.references import referenced_texts
 from barnabas.clients.schema_registry.registry_client import RegisteredSchema, SchemaRegistry
+from barnabas.clients.schema_registry.subject_names import SubjectNameStrategy
+from barnabas.clients.schema_registry.wire_format import framed
 from barnabas.connect.plugins.api import TerminalError
 from barnabas.connect_spark.converters.connect_schema import ConnectSchema, DataException
 from barnabas.connect_spark.converters.converter import Converter, Decoded, Encoded
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
 __all__ = ["RegistryConverter"]
 
 log = logging.getLogger(__name__)
+
+Found = TypeVar("Found")
 
 _KEPT = 100
 """Sets of frames, and schemas with sets of topics, whose expressions are kept."""
@@ -78,6 +82,39 @@ class RegistryConverter(Converter):
         known = self._readers.get(tuple(frames))
         if known is not None:
             return known
+        readers, unreadable = self._schema_readers(frames)
+        reader = ReaderOfBatch(self.java_class, readers, unreadable, self.frame)
+        return reader if unreadable else self._readers.put(tuple(frames), reader)
+
+    def stream_reader(self, topic: str) -> Converter:
+        """Read with the schemas that the topic's subject has now. A record with a later one ends the query, which knows
+        it after a restart."""
+        subject = self._stream_subject(topic)
+        try:
+            versions = self._named(subject, lambda: self.registry.versions(subject))
+        except SchemaError as error:
+            _raise_if_fatal(error)
+            raise TerminalError(_whole(error)) from None
+        readers, unreadable = self._schema_readers([self._first_frame(schema.schema_id) for schema in versions])
+        for problem in unreadable.values():
+            raise TerminalError(problem)
+        return ReaderOfBatch(self.java_class, readers, {}, self.frame, stops_at_unknown=subject)
+
+    def _stream_subject(self, topic: str) -> str:
+        if self.options.strategy is not SubjectNameStrategy.TOPIC:
+            side = "key" if self.options.is_key else "value"
+            raise TerminalError(
+                f"{self.options.strategy} names subjects by records, which are not known before the query reads them: "
+                f"set {side}.subject.name.strategy={SubjectNameStrategy.TOPIC}"
+            )
+        return self.options.strategy.subject(topic, None, is_key=self.options.is_key)
+
+    def _first_frame(self, schema_id: int) -> bytes:
+        """Return the frame of records with a schema. Of several messages of a Protobuf file it is the first one's."""
+        return framed(schema_id, b"")
+
+    def _schema_readers(self, frames: Sequence[bytes]) -> tuple[dict[bytes, SchemaReader], dict[bytes, str]]:
+        """Return a reader for each frame, or the reason why there is none."""
         readers: dict[bytes, SchemaReader] = {}
         unreadable: dict[bytes, str] = {}
         for frame in sorted(frames):
@@ -90,8 +127,7 @@ class RegistryConverter(Converter):
                 _raise_if_fatal(error)
                 unreadable[frame] = f"schema {schema_id} can't be used: {_whole(error)}"
                 log.warning("schema %d can't be used: %s", schema_id, _whole(error))
-        reader = ReaderOfBatch(self.java_class, readers, unreadable, self.frame)
-        return reader if unreadable else self._readers.put(tuple(frames), reader)
+        return readers, unreadable
 
     def _own(self, schema: RegisteredSchema) -> RegisteredSchema:
         if schema.kind != self.kind:
@@ -153,7 +189,7 @@ class RegistryConverter(Converter):
             return self._own(self._named(subject, lambda: self.registry.latest(subject)))
         return self._named(subject, lambda: self.registry.registered(subject, self.kind, text, normalize=normalizes))
 
-    def _named(self, subject: str, request: Callable[[], RegisteredSchema]) -> RegisteredSchema:
+    def _named(self, subject: str, request: Callable[[], Found]) -> Found:
         try:
             return request()
         except SchemaNotFound as error:

@@ -48,13 +48,19 @@ class ReaderOfBatch(Converter):
         readers: Mapping[bytes, SchemaReader],
         unreadable: Mapping[bytes, str],
         frame: Callable[[Column], Column],
+        *,
+        stops_at_unknown: str = "",
     ) -> None:
-        """``readers`` have those of the newer schemas last. ``unreadable`` are the errors of other frames."""
+        """``readers`` have those of the newer schemas last. ``unreadable`` are the errors of other frames.
+
+        Records with any other frame raise an error if their subject is given as ``stops_at_unknown``.
+        """
         self._name = java_class
         self._frames = list(readers)
         self._readers = list(readers.values())
         self._unreadable = unreadable
         self._frame = frame
+        self._stops_at_unknown = stops_at_unknown
         self._groups = grouped([reader.schema for reader in self._readers])
 
     @property
@@ -89,6 +95,17 @@ class ReaderOfBatch(Converter):
         error = F.when(frame.isNull(), unframed(data))
         for bad, message in self._unreadable.items():
             error = error.when(frame == F.lit(bad), F.lit(message))
+        if self._stops_at_unknown:
+            schema_id = F.conv(F.hex(F.substring(data, 2, FRAME_LENGTH - 1)), 16, 10)
+            unknown = F.concat(
+                F.lit("a record has schema "),
+                schema_id,
+                F.lit(
+                    f", which the subject {self._stops_at_unknown} did not have when this query started: the task "
+                    "knows it after its next start"
+                ),
+            )
+            error = error.otherwise(F.raise_error(unknown).cast("string"))
         return F.when(data.isNotNull() & ~is_read, error)
 
     def variety(self, prepared: Column) -> Column | None:

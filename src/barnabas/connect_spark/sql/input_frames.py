@@ -1,0 +1,236 @@
+"""The inputs of a query as DataFrames: records of topics as typed columns, and tables.
+
+A topic's value that is an object becomes columns, one for each field; any other value is the column ``value``. Beside
+them are the columns of ``METADATA_COLUMNS``, of which a field of the same name takes the place. Converters are
+Connect's, as expressions of Spark.
+
+A stream needs its columns before any record. JSON without a schema is one column of the type VARIANT. Of a schema
+registry it takes the versions that the topic's subject has when the query starts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.connect_spark.connectors.iceberg.iceberg_catalog import IcebergCatalog, require_iceberg
+from barnabas.connect_spark.connectors.iceberg.iceberg_table import quoted_name
+from barnabas.connect_spark.converters.connect_schema import DataException
+from barnabas.connect_spark.converters.record_converter import RecordConverter
+from barnabas.connect_spark.positions.group_positions import kafka_json
+from barnabas.connect_spark.queries.kafka_settings import spark_consumer_options
+from barnabas.connect_spark.queries.record_path import raising
+from barnabas.connect_spark.sessions.spark_packages import DELTA, require_package
+from barnabas.connect_spark.sql.declarations import (
+    METADATA_COLUMNS,
+    InputDeclaration,
+    InvalidDeclaration,
+    TableKind,
+    TableLocation,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from barnabas.connect_spark.converters.record_batch import RecordBatch
+
+__all__ = ["INPUT_OPTION", "input_frame", "table_frame"]
+
+INPUT_OPTION = "barnabas.input"
+"""An option of the reader, by which the plan of a query says which input a source is."""
+EVENT_TIME = "_event_time"
+_HEADERS = "array<struct<key: string, value: string>>"
+
+Offsets = Mapping[TopicPartition, int]
+
+
+def input_frame(
+    spark: SparkSession,
+    declaration: InputDeclaration,
+    client: Mapping[str, str],
+    *,
+    streaming: bool,
+    starts: Offsets | None = None,
+    ends: Offsets | None = None,
+    records_max: int | None = None,
+    tolerates: bool = False,
+) -> DataFrame:
+    """Return the input. ``client`` are the settings of the Kafka client, without those of the input.
+
+    ``starts`` are the next offsets to read of all partitions, and ``ends`` those after the last record; ``ends`` are
+    for a DataFrame that is not ``streaming``. ``records_max`` limits a batch of a stream. Records that can't be
+    converted raise an error when they are read, or are left out if the query ``tolerates`` them.
+
+    Raise InvalidDeclaration or TerminalError.
+    """
+    if declaration.table is not None:
+        return table_frame(spark, declaration.table, declaration.options)
+    reader = _Topic(spark, declaration, client, tolerates=tolerates)
+    return reader.stream(starts or {}, records_max) if streaming else reader.records(starts or {}, ends or {})
+
+
+def table_frame(spark: SparkSession, table: TableLocation, options: Mapping[str, str]) -> DataFrame:
+    """Return the table as it is now. Raise TerminalError, or Spark's AnalysisException for a table that can't be read.
+
+    Tables of databases are read by ``DatabaseTable``.
+    """
+    if table.kind is TableKind.DELTA:
+        require_package(spark, DELTA, str(table))
+        return spark.read.format("delta").load(table.address)
+    if table.kind is TableKind.ICEBERG:
+        require_iceberg(spark)
+        catalog = IcebergCatalog.of(options)
+        catalog.open(spark)
+        return spark.table(f"{catalog.name}.{quoted_name(table.address.split('.'))}")
+    return spark.read.parquet(table.address)
+
+
+class _Topic:
+    def __init__(
+        self, spark: SparkSession, declaration: InputDeclaration, client: Mapping[str, str], *, tolerates: bool
+    ) -> None:
+        self._spark = spark
+        self._declaration = declaration
+        self._tolerates = tolerates
+        settings = {**client, **declaration.consumer}
+        self._options = {
+            **spark_consumer_options(settings, settings.get("client.id", f"sql-{declaration.name}")),
+            "includeHeaders": "true",
+            "failOnDataLoss": "true",
+            INPUT_OPTION: declaration.name,
+        }
+        self._converter = RecordConverter.of(declaration.converters, {})
+
+    def records(self, starts: Offsets, ends: Offsets) -> DataFrame:
+        reader = self._spark.read.format("kafka").options(**self._options)
+        raw = (
+            reader.option("assign", json.dumps(_assigned(starts)))
+            .option("startingOffsets", json.dumps(kafka_json(starts)))
+            .option("endingOffsets", json.dumps(kafka_json(ends)))
+            .load()
+        )
+        frames = [self._good(batch) for batch in self._converter.to_connect(raw)]
+        return _combined([self._with_event_time(self._columns(frame)) for frame in frames])
+
+    def stream(self, starts: Offsets, records_max: int | None) -> DataFrame:
+        declaration = self._declaration
+        reader = self._spark.readStream.format("kafka").options(**self._options)
+        if records_max is not None:
+            reader = reader.option("maxOffsetsPerTrigger", records_max)
+        # Subscribed and not assigned: Spark then finds partitions that are added later.
+        raw = (
+            reader.option("subscribe", str(declaration.topic))
+            .option("startingOffsets", json.dumps(kafka_json(starts)))
+            .load()
+        )
+        frame = self._with_event_time(self._columns(self._good(self._stream_batch(raw))))
+        if declaration.watermark is not None:
+            frame = frame.withWatermark(self._time_column(frame), declaration.watermark)
+        return self._deduplicated(frame)
+
+    def _stream_batch(self, raw: DataFrame) -> RecordBatch:
+        converter = self._converter.for_stream(str(self._declaration.topic))
+        if not converter.knows_schemas:
+            self._invalid(
+                "format",
+                "the schema of a record is in the record, and the columns of a query must be known before: use json "
+                "with a schema, or a format with a schema registry.",
+            )
+        try:
+            return converter.to_connect(raw)[0]
+        except DataException as error:
+            self._invalid("format", str(error))
+            raise
+
+    def _good(self, batch: RecordBatch) -> DataFrame:
+        if not batch.can_fail:
+            return batch.frame
+        return (batch.frame if self._tolerates else raising(batch.frame)).filter("failure IS NULL")
+
+    def _columns(self, frame: DataFrame) -> DataFrame:
+        """Return the fields of the value, and the metadata."""
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import StructType
+
+        kind = frame.schema["value"].dataType
+        values = {"value": F.col("value")}
+        if isinstance(kind, StructType):
+            values = {name: F.col("value").getField(name) for name in kind.fieldNames()}
+        taken = {name.lower() for name in values}
+        metadata = {name: column for name, column in _metadata().items() if name.lower() not in taken}
+        return frame.select(*(column.alias(name) for name, column in {**values, **metadata}.items()))
+
+    def _with_event_time(self, frame: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        given = self._declaration.event_time
+        if given is None:
+            return frame
+        try:
+            kind = frame.select(F.expr(given)).schema[0].dataType.simpleString()
+        except Exception as error:
+            self._invalid("event.time", f"{given} can't be computed: {_first_line(error)}")
+            raise
+        if not kind.startswith("timestamp"):
+            self._invalid(
+                "event.time",
+                f"{given} is of the type {kind}, and must be a timestamp, for example timestamp_millis({given}).",
+            )
+        return frame if given in frame.columns else frame.withColumn(EVENT_TIME, F.expr(given))
+
+    def _time_column(self, frame: DataFrame) -> str:
+        given = self._declaration.event_time
+        if given is None:
+            return "_timestamp"
+        return given if given in frame.columns else EVENT_TIME
+
+    def _deduplicated(self, frame: DataFrame) -> DataFrame:
+        declaration = self._declaration
+        columns = declaration.deduplicate_by
+        missing = [name for name in columns if name not in frame.columns]
+        if missing:
+            self._invalid("deduplicate.by", f"{', '.join(missing)}: the input has {', '.join(frame.columns)}.")
+        if not columns:
+            return frame
+        if declaration.watermark is None:
+            return frame.dropDuplicates(list(columns))
+        return frame.dropDuplicatesWithinWatermark(list(columns))
+
+    def _invalid(self, setting: str, text: str) -> None:
+        raise InvalidDeclaration({f"inputs.{self._declaration.name}.{setting}": [text]})
+
+
+def _metadata() -> dict[str, Column]:
+    from pyspark.sql import functions as F
+
+    columns = (
+        *("topic", "partition", "offset", "timestamp", "key"),
+        F.col("original")["headers"].cast(_HEADERS),
+    )
+    return {
+        name: F.col(column) if isinstance(column, str) else column
+        for name, column in zip(METADATA_COLUMNS, columns, strict=True)
+    }
+
+
+def _combined(frames: Sequence[DataFrame]) -> DataFrame:
+    """Return the rows of records with several schemas: a column that some lack is null there."""
+    first, *others = frames
+    for other in others:
+        first = first.unionByName(other, allowMissingColumns=True)
+    return first
+
+
+def _assigned(offsets: Offsets) -> dict[str, list[int]]:
+    assigned: dict[str, list[int]] = {}
+    for topic, partition in sorted(offsets):
+        assigned.setdefault(topic, []).append(partition)
+    return assigned
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,106 @@
+"""The query of a pipeline: from one DataFrame for each input to the DataFrame of its rows.
+
+SQL is one kind: its inputs are temporary views of the pipeline's own session. A Python function of the same signature
+is the other. SQL that does anything but read is refused by name, before Spark would run it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["InvalidQuery", "Query", "SqlQuery", "forbid_unsafe_functions", "statement_problem"]
+
+Query = Callable[["SparkSession", Mapping[str, "DataFrame"]], "DataFrame"]
+"""The inputs by name, and the result."""
+
+_READS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
+_SPACE = re.compile(r"(\s+|--[^\n]*(\n|\Z)|/\*.*?\*/|\()", re.DOTALL)
+_WORD = re.compile(r"[A-Za-z]+")
+_UNSAFE = ("reflect", "try_reflect", "java_method")
+"""Functions that call any method of Java, so also those that end the worker or read its secrets."""
+_CHANGES = re.compile(r"Insert|Merge|Update|Delete|Create|Drop|Alter|Command|Overwrite|Replace|Set[A-Z]|Script")
+
+
+class InvalidQuery(ValueError):
+    """The query can't be used. The message says why, and what to do."""
+
+
+def statement_problem(text: str) -> str | None:
+    """Return why a text is not a query, by its first word; None if it may be one. Needs no Spark."""
+    position = 0
+    while found := _SPACE.match(text, position):
+        position = found.end()
+    word = _WORD.match(text, position)
+    if word is None:
+        return "write a query, for example SELECT id, amount FROM orders WHERE amount > 100."
+    if word[0].upper() in _READS:
+        return None
+    return (
+        f"{word[0].upper()} is not a query: write SELECT or WITH. The settings output.topic or output.table, "
+        "output.mode, output.key and output.delete.when say where rows go, and which rows they replace or delete."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SqlQuery:
+    text: str
+
+    def __call__(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
+        """Return the rows. The session must be the pipeline's own. Raise InvalidQuery."""
+        _refuse_changes(spark, self.text)
+        for name, frame in inputs.items():
+            frame.createOrReplaceTempView(name)
+        try:
+            return spark.sql(self.text)
+        except Exception as error:
+            raise InvalidQuery(_reason(error)) from error
+
+
+def forbid_unsafe_functions(spark: SparkSession) -> None:
+    """Remove functions from a session whose text of SQL comes from the API."""
+    java: Any = spark._jsparkSession
+    registry, identifier = java.sessionState().functionRegistry(), spark._jvm
+    for name in _UNSAFE:
+        registry.dropFunction(identifier.org.apache.spark.sql.catalyst.FunctionIdentifier(name))
+
+
+def _refuse_changes(spark: SparkSession, text: str) -> None:
+    problem = statement_problem(text)
+    if problem is not None:
+        raise InvalidQuery(problem)
+    java: Any = spark._jsparkSession
+    try:
+        plan = java.sessionState().sqlParser().parsePlan(text)
+    except Exception as error:
+        raise InvalidQuery(_reason(error)) from error
+    for name in _node_names(plan):
+        if _CHANGES.search(name):
+            raise InvalidQuery(f"the query contains {name}, which does more than read: write SELECT or WITH only.")
+
+
+def _node_names(plan: Any) -> list[str]:
+    """Return the names of the nodes of a parsed plan, without those of subqueries in expressions, which only read."""
+    names, waiting = [], [plan]
+    while waiting:
+        node = waiting.pop()
+        names.append(str(node.nodeName()))
+        children = node.children()
+        waiting += [children.apply(index) for index in range(children.size())]
+    return names
+
+
+def _reason(error: Exception) -> str:
+    """Return Spark's message without the plan below it."""
+    lines = str(error).strip().splitlines()
+    kept = []
+    for line in lines:
+        if line.startswith(("'", "+-", "== ", "JVM stacktrace")):
+            break
+        kept.append(line.strip())
+    return " ".join(filter(None, kept)) or type(error).__name__
