@@ -27,6 +27,7 @@ them could not be undone.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
@@ -35,7 +36,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from barnabas.clients.producer.transaction_errors import ProducerFenced
 from barnabas.connect.decide.tasks.transaction_requests import TransactionEnd
 from barnabas.connect.plugins.api import ConsumedOffsets
-from barnabas.connect_spark.queries.kafka_settings import spark_producer_options
+from barnabas.connect_spark.queries.kafka_settings import producer_settings, spark_producer_options
 from barnabas.connect_spark.queries.shared_producer import SharedProducer
 from barnabas.connect_spark.queries.worker_producer import WorkerProducer
 from barnabas.connect_spark.sessions.session_kind import works_here
@@ -46,9 +47,20 @@ if TYPE_CHECKING:
     from barnabas.common.topic_partition import TopicPartition
     from barnabas.connect.decide.tasks.task_runtime import TopicRecord
     from barnabas.connect.identifiers import ConnectorTaskId
-    from barnabas.connect_spark.queries.task_spec import OffsetWriter
+    from barnabas.connect.metrics.task_metrics import TaskFigures
+    from barnabas.connect_spark.queries.task_spec import OffsetWriter, TaskSpec
 
-__all__ = ["AtLeastOnce", "BatchProducer", "ExactlyOnce", "Offsets", "SourceDelivery", "TransactionCalls"]
+__all__ = [
+    "AtLeastOnce",
+    "BatchProducer",
+    "ExactlyOnce",
+    "Offsets",
+    "SourceDelivery",
+    "TransactionCalls",
+    "delivery_of",
+    "finish_measured",
+    "producer_options",
+]
 
 Offsets = Sequence["tuple[Mapping[str, Any], Mapping[str, Any] | None]"]
 
@@ -252,3 +264,42 @@ class ExactlyOnce:
                 f"producer.override.transaction.timeout.ms (it is {self._properties[_TRANSACTION_TIMEOUT]}), or lower "
                 "the size of batches"
             ) from error
+
+
+def delivery_of(spec: TaskSpec, write_offsets: OffsetWriter, transactions: TransactionCalls | None) -> SourceDelivery:
+    """Return the delivery of a task: exactly once with ``transactions``. Raise ConfigException."""
+    if transactions is None:
+        return AtLeastOnce(producer_options(spec), write_offsets)
+    properties = producer_settings(spec.worker_config, spec.connector_config)
+    return ExactlyOnce(spec.task, {"client.id": _client_id(spec), **properties}, transactions)
+
+
+def producer_options(spec: TaskSpec) -> dict[str, str]:
+    """Return the options of Spark's writer without transactions. Raise ConfigException."""
+    properties = producer_settings(spec.worker_config, spec.connector_config)
+    return spark_producer_options(properties, _client_id(spec))
+
+
+def _client_id(spec: TaskSpec) -> str:
+    return f"connector-producer-{spec.task}"
+
+
+def finish_measured(
+    delivery: SourceDelivery,
+    figures: TaskFigures,
+    offsets: Offsets,
+    consumed: ConsumedOffsets | None,
+    end: TransactionEnd = TransactionEnd.COMMIT,
+) -> None:
+    """Finish a batch, and measure the commit if one follows."""
+    if end is TransactionEnd.NONE:
+        delivery.finish(offsets, consumed, end)
+        return
+    began_s = time.monotonic()
+    try:
+        delivery.finish(offsets, consumed, end)
+    except Exception:
+        figures.has_committed(0, succeeded=False)
+        raise
+    figures.has_committed(int((time.monotonic() - began_s) * 1000))
+    figures.has_ended_transaction(is_aborted=end is TransactionEnd.ABORT)

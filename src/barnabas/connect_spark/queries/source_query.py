@@ -14,28 +14,21 @@ positions of their own, as columns (``record_positions``).
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from barnabas.clients.admin import AdminClient
-from barnabas.common.config_value import ConfigType, parse_value
 from barnabas.connect.decide.tasks.transaction_requests import TransactionEnd, TransactionRequests
 from barnabas.connect.metrics.task_metrics import TaskKind
 from barnabas.connect.plugins.api import ConsumedOffsets, SourceOffset, SourceTask, TerminalError
 from barnabas.connect_spark.positions.checkpoints import Checkpoint, fresh_checkpoint, open_checkpoint
 from barnabas.connect_spark.positions.spark_positions import SparkPositions
 from barnabas.connect_spark.queries.batch_loop import BatchLoop, PolledBatches
-from barnabas.connect_spark.queries.connector_topics import TopicRules, create_missing
-from barnabas.connect_spark.queries.dead_letters import LOGGED_MAX, log_source_failures
-from barnabas.connect_spark.queries.error_policy import ErrorPolicy
 from barnabas.connect_spark.queries.followed_query import FollowedQuery, refuse_unfollowable
-from barnabas.connect_spark.queries.kafka_settings import admin_settings, producer_settings, spark_producer_options
 from barnabas.connect_spark.queries.polled_source import Polled, PolledSourceTask, Poller
 from barnabas.connect_spark.queries.query_handle import start_query
-from barnabas.connect_spark.queries.record_path import RecordPath, raising
+from barnabas.connect_spark.queries.record_path import RecordPath
 from barnabas.connect_spark.queries.record_positions import (
     POSITION_COLUMNS,
     TRANSACTION,
@@ -44,20 +37,21 @@ from barnabas.connect_spark.queries.record_positions import (
     has_positions,
     parts_of,
 )
-from barnabas.connect_spark.queries.row_count import RowCount
 from barnabas.connect_spark.queries.running_query import BatchEnds, RunningQuery
 from barnabas.connect_spark.queries.source_delivery import (
-    AtLeastOnce,
     ExactlyOnce,
     Offsets,
-    SourceDelivery,
     TransactionCalls,
+    delivery_of,
+    finish_measured,
+    producer_options,
 )
+from barnabas.connect_spark.queries.topic_writer import TopicWriter
 from barnabas.connect_spark.sessions.session_kind import is_remote, use_pool
 from barnabas.connect_spark.sessions.spark_settings import QuerySettings
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from barnabas.connect_spark.queries.batch_gate import BatchGate
     from barnabas.connect_spark.queries.task_spec import OffsetWriter, SourceOffsetReader, TaskSpec
@@ -70,7 +64,6 @@ _COLUMNS = frozenset({"topic", "value", "key", "partition", "timestamp", "header
 BatchPositions = tuple[Offsets, ConsumedOffsets | None]
 """The positions after a batch, and offsets of a consumer group to commit with them."""
 
-_TOPICS_EVERY_S = 60
 _BATCH_S_MAX = 10
 """When a batch of a source that always finds more ends, so that its progress is visible."""
 
@@ -96,31 +89,16 @@ class SourceProgram:
         self._new_task = new_task
         self._task = new_task()
         self._requests = requests
-        self._path = path
         self._spark_positions = SparkPositions(spec.task, spec.work, read_offset)
-        self._uses_topics = uses_topics
-        self._policy = ErrorPolicy.of(spec.connector_config)
         self._settings = QuerySettings.of(spec.connector_config, spec.worker_config)
-        producer = producer_settings(spec.worker_config, spec.connector_config)
-        client_id = f"connector-producer-{spec.task}"
-        self._options = spark_producer_options(producer, client_id)
-        self._delivery: SourceDelivery = AtLeastOnce(self._options, write_offsets)
-        self._offset_topic: str | None = None
+        self._delivery = delivery_of(spec, write_offsets, transactions)
         if transactions is not None:
-            self._offset_topic = _offset_topic(spec.connector_config, spec.worker_config)
-            self._delivery = ExactlyOnce(spec.task, {"client.id": client_id, **producer}, transactions)
             self._settings = self._settings.with_transactions(spec.connector_config, spec.worker_config)
-        enabled = parse_value(
-            ConfigType.BOOLEAN, spec.worker_config.get("topic.creation.enable", "true"), "topic.creation.enable"
-        )
-        self._topic_rules = TopicRules.of(spec.connector_config, is_enabled=bool(enabled))
-        tracked = spec.worker_config.get("topic.tracking.enable", "true")
-        self._tracks_topics = bool(parse_value(ConfigType.BOOLEAN, tracked, "topic.tracking.enable"))
-        self._topics_looked_at_s = -math.inf
-        self._known_topics: set[str] = set()
+        has_transactions = transactions is not None
+        self._writer = TopicWriter(spec, path, uses_topics, has_transactions=has_transactions)
         self._is_started = False
         self._poller: Poller | None = None
-        spec.figures.is_of(TaskKind.SOURCE, has_transactions=transactions is not None)
+        spec.figures.is_of(TaskKind.SOURCE, has_transactions=has_transactions)
 
     # ---- QueryProgram
 
@@ -186,15 +164,15 @@ class SourceProgram:
                 "own producers write the batches of a streaming DataFrame. Use a worker with "
                 "barnabas.connect.spark.master=local[*] or spark://host:port, or exactly.once.source.support=disabled"
             )
-        refuse_unfollowable(self._task, self._topic_rules, self._policy)
+        refuse_unfollowable(self._task, self._writer.topic_rules, self._writer.policy)
         records = self._task.read(spark)
         _check(records, is_streaming=True)
         _refuse_positions(records)
         query = (
-            self._good(self._path.source_records(records))
+            self._writer.converted(records)
             .writeStream.queryName(self._spec.query_name)
             .format("kafka")
-            .options(**self._options)
+            .options(**producer_options(self._spec))
             .option("checkpointLocation", str(self._spec.folder / "followed" / uuid4().hex))
             .trigger(processingTime=f"{self._settings.trigger_interval_ms} milliseconds")
             .start()
@@ -262,14 +240,14 @@ class SourceProgram:
         if len(frames) != 1 or not has_positions(frames[0]):
             with self._delivery.batch():
                 for frame, rows in zip(frames, counts or [None for _ in frames], strict=True):
-                    self._write(frame, rows, topics)
+                    self._writer.write(self._delivery, frame, rows, topics)
                 gate.ensure_unfenced()
                 self._finish(*ends(), self._requested_end())
             return
         with parts_of(frames[0], has_boundaries=self._requests is not None) as parts:
             for part in parts:
                 with self._delivery.batch():
-                    self._write(part.records)
+                    self._writer.write(self._delivery, part.records)
                     gate.ensure_unfenced()
                     self._finish_part(part, ends if part is parts[-1] else None)
 
@@ -284,19 +262,13 @@ class SourceProgram:
         return TransactionEnd.COMMIT if self._requests is None else self._requests.take()
 
     def _finish(self, offsets: Offsets, consumed: ConsumedOffsets | None, end: TransactionEnd) -> None:
-        if end is TransactionEnd.NONE:
-            self._delivery.finish(offsets, consumed, end)
-            return
-        began_s, figures = time.monotonic(), self._spec.figures
-        try:
-            self._delivery.finish(offsets, consumed, end)
-        except Exception:
-            figures.has_committed(0, succeeded=False)
-            raise
-        figures.has_committed(int((time.monotonic() - began_s) * 1000))
-        figures.has_ended_transaction(is_aborted=end is TransactionEnd.ABORT)
+        finish_measured(self._delivery, self._spec.figures, offsets, consumed, end)
 
     # ---- positions
+
+    @property
+    def _is_exactly_once(self) -> bool:
+        return isinstance(self._delivery, ExactlyOnce)
 
     def _ends(self, handle: BatchEnds, number: int) -> BatchPositions:
         ends = handle.ends(number)
@@ -317,102 +289,6 @@ class SourceProgram:
     def _offsets(self, ends: Sequence[object]) -> list[tuple[Mapping[str, object], Mapping[str, object] | None]]:
         positions = self._task.offsets_of(ends)
         return self._spark_positions.pairs(ends) if positions is None else _pairs(positions)
-
-    # ---- records
-
-    def _write(self, frame: DataFrame, rows: int | None = None, topics_read: frozenset[str] | None = None) -> None:
-        """Write the batch. ``rows``: how many it has, if known; otherwise the write counts them. ``topics_read``: its
-        topics according to the source."""
-        began_s, figures = time.monotonic(), self._spec.figures
-        given = None if rows is not None else RowCount()
-        records = self._path.source_records(frame if given is None else given.on(frame), topics_read)
-        made = RowCount() if self._makes_others else None
-        counted = records if made is None else made.on(records)
-        good = self._good(counted)
-        topics = self._topics_of(good, topics_read)
-        if self._topic_rules is not None:
-            self._create_topics(topics)
-        figures.has_read(rows or 0)
-        self._delivery.write(good)
-        if topics and self._tracks_topics:
-            self._uses_topics(topics)
-        if given is not None:
-            rows = (given.result() or (0, 0))[0]
-            figures.has_read(rows)
-        written, failures = rows or 0, 0
-        if made is not None:
-            written, failures = made.result() or (written, 0)
-            self._report_bad_records(records, failures)
-        took_ms = int((time.monotonic() - began_s) * 1000)
-        figures.has_written(read=rows or 0, written=written - failures, took_ms=took_ms)
-
-    @property
-    def _is_exactly_once(self) -> bool:
-        return isinstance(self._delivery, ExactlyOnce)
-
-    @property
-    def _makes_others(self) -> bool:
-        """Return whether some of the records that were read may not be written."""
-        return self._policy.tolerates or bool(self._spec.connector_config.get("transforms"))
-
-    def _report_bad_records(self, records: DataFrame, count: int) -> None:
-        if count:
-            is_logged = self._policy.is_logged
-            if is_logged:
-                log_source_failures(records, self._spec.task, self._policy)
-            logged = min(count, LOGGED_MAX) if is_logged else 0
-            self._spec.figures.has_failed(count, skipped=True, logged=logged)
-            self._spec.figures.has_skipped(count, dead_letters=0)
-
-    def _good(self, records: DataFrame) -> DataFrame:
-        """Select the converted columns for Kafka."""
-        from pyspark.sql import functions as F
-
-        if not self._policy.tolerates:
-            records = raising(records)
-        topic = F.col("topic") if self._offset_topic is None else _except(self._offset_topic)
-        return records.filter(F.col("failure").isNull()).select(topic, "partition", "key", "value", "headers")
-
-    def _topics_of(self, records: DataFrame, topics_read: frozenset[str] | None) -> frozenset[str]:
-        """Return the topics of the batch.
-
-        If the source does not know them the batch is read twice. So only connectors whose topics are created here pay
-        for it in each batch; for others, topics are collected in the first batch and in one batch every minute.
-        """
-        now_s = time.monotonic()
-        is_time = self._tracks_topics and now_s - self._topics_looked_at_s >= _TOPICS_EVERY_S
-        if self._topic_rules is None and not is_time:
-            return frozenset()
-        self._topics_looked_at_s = now_s
-        if topics_read is not None and not self._spec.connector_config.get("transforms"):
-            return topics_read
-        return frozenset(str(row["topic"]) for row in records.select("topic").distinct().collect())
-
-    def _create_topics(self, topics: frozenset[str]) -> None:
-        rules, names = self._topic_rules, topics - self._known_topics
-        if names and rules is not None:
-            settings = admin_settings(self._spec.worker_config, self._spec.connector_config)
-            with AdminClient.sync(properties=settings) as admin:
-                for name in create_missing(admin, {name: rules.rule_for(name) for name in sorted(names)}):
-                    log.info("task %s made topic %s", self._spec.task, name)
-            self._known_topics |= names
-
-
-def _offset_topic(connector_config: Mapping[str, str], worker_config: Mapping[str, str]) -> str | None:
-    """Return the topic of the positions of a connector with exactly-once delivery."""
-    own = connector_config.get("offsets.storage.topic", "").strip()
-    return own or worker_config.get("offset.storage.topic")
-
-
-def _except(offset_topic: str) -> Column:
-    """Return the column ``topic``. Evaluating it for a record of the task's own offset topic raises an error."""
-    from pyspark.sql import functions as F
-
-    refused = F.raise_error(
-        F.lit("Source tasks may not produce to their own offsets topics when exactly-once support is enabled")
-    )
-    topic = F.col("topic")
-    return F.when(topic == offset_topic, refused.cast("string")).otherwise(topic).alias("topic")
 
 
 def _refuse_positions(records: DataFrame) -> None:
