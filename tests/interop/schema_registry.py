@@ -57,6 +57,7 @@ class RegistryDouble:
     def app(self) -> Starlette:
         routes = [
             Route("/schemas/ids/{schema_id:int}", self._schema),
+            Route("/subjects/{subject}/versions", self._versions, methods=["GET"]),
             Route("/subjects/{subject}/versions", self._post, methods=["POST"]),
             Route("/subjects/{subject}/versions/{version}", self._version),
             Route("/subjects/{subject}", self._look_up, methods=["POST"]),
@@ -82,6 +83,13 @@ class RegistryDouble:
         schema_id = ids[number - 1]
         shown = self._shown(self.schemas[schema_id], request)
         return JSONResponse({"subject": subject, "version": number, "id": schema_id, **shown})
+
+    async def _versions(self, request: Request) -> JSONResponse:
+        if (refused := self._refusal(request)) is not None:
+            return refused
+        subject = request.path_params["subject"]
+        ids = self.subjects.get(subject)
+        return JSONResponse([*range(1, len(ids) + 1)]) if ids else _error(404, 40401, f"Subject '{subject}' not found.")
 
     async def _post(self, request: Request) -> JSONResponse:
         if (refused := self._refusal(request)) is not None:

@@ -120,6 +120,36 @@ def test_records_of_several_schemas_are_read_as_one_table(
     assert len(registry.paths) == asked  # Schemas are kept.
 
 
+def test_a_stream_reads_the_versions_of_its_subject_and_stops_at_a_later_one(
+    spark: SparkSession, registry: RegistryDouble, client: SchemaRegistryClient
+) -> None:
+    first, second = (AvroSerializer(client, json.dumps(schema)) for schema in (ORDER_1, ORDER_2))
+    values = [first({"id": 1, "note": "a"}, VALUE), second({"id": 2**40, "price": 1.5}, VALUE)]
+    of_stream = converter(registry).for_stream("orders")
+    assert of_stream.knows_schemas
+    assert [row.asDict() for row in read(spark, of_stream, values)] == [
+        {"id": 1, "note": "a", "price": None},
+        {"id": 2**40, "note": None, "price": 1.5},
+    ]
+    later = AvroSerializer(client, json.dumps({**ORDER_1, "name": "Later"}))({"id": 1}, VALUE)
+    with pytest.raises(Exception, match=r"a record has schema 3, which the subject orders-value did not have"):
+        read(spark, of_stream, [later])
+
+
+def test_a_stream_needs_a_subject_whose_versions_fit_together(
+    spark: SparkSession, registry: RegistryDouble, client: SchemaRegistryClient
+) -> None:
+    with pytest.raises(TerminalError, match=r"orders-value.*not found"):
+        converter(registry).for_stream("orders")
+    with pytest.raises(TerminalError, match="RecordNameStrategy names subjects by records"):
+        converter(registry, **{"value.subject.name.strategy": "RecordNameStrategy"}).for_stream("orders")
+    text = {**ORDER_1, "fields": [{"name": "id", "type": "string"}]}
+    for schema in (ORDER_1, text):
+        client.register_schema("orders-value", Schema(json.dumps(schema), "AVRO"))
+    with pytest.raises(TerminalError, match="versions of the subject orders-value have fields whose types"):
+        converter(registry).for_stream("orders")
+
+
 def test_schemas_that_do_not_fit_are_batches_of_their_own(
     spark: SparkSession, registry: RegistryDouble, client: SchemaRegistryClient
 ) -> None:

@@ -98,7 +98,13 @@ class RegistryConverter(Converter):
         readers, unreadable = self._schema_readers([self._first_frame(schema.schema_id) for schema in versions])
         for problem in unreadable.values():
             raise TerminalError(problem)
-        return ReaderOfBatch(self.java_class, readers, {}, self.frame, stops_at_unknown=subject)
+        reader = ReaderOfBatch(self.java_class, readers, {}, self.frame, stops_at_unknown=subject)
+        if reader.has_varieties:
+            raise TerminalError(
+                f"the versions of the subject {subject} have fields whose types don't fit into one column: delete "
+                "those of which the topic has no records any more"
+            )
+        return reader
 
     def _stream_subject(self, topic: str) -> str:
         if self.options.strategy is not SubjectNameStrategy.TOPIC:

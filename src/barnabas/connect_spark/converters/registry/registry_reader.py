@@ -108,8 +108,13 @@ class ReaderOfBatch(Converter):
             error = error.otherwise(F.raise_error(unknown).cast("string"))
         return F.when(data.isNotNull() & ~is_read, error)
 
+    @property
+    def has_varieties(self) -> bool:
+        """Return whether the schemas don't fit into one."""
+        return len(self._groups) > 1
+
     def variety(self, prepared: Column) -> Column | None:
-        return None if len(self._groups) < 2 else F.coalesce(prepared["group"], F.lit("0"))
+        return None if not self.has_varieties else F.coalesce(prepared["group"], F.lit("0"))
 
     def to_connect(self, prepared: Column, variety: str | None) -> Decoded:
         if not self._groups:
