@@ -20,7 +20,11 @@ CONNECTORS: dict[str, type[Connector]] = {
     for name in OWN_CONNECTORS
     if "mock_connectors" not in name
 }
-EXAMPLES = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)]
+EXAMPLES = [
+    json.loads(block)
+    for page in (PAGE, (PROJECT / "docs/connect/sql.md").read_text())
+    for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+]
 
 
 def section_of(name: str) -> str:

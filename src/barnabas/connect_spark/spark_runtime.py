@@ -45,6 +45,8 @@ from barnabas.connect_spark.sessions.remote_session import RemoteSessions
 from barnabas.connect_spark.sessions.spark_settings import SparkSettings
 from barnabas.connect_spark.sessions.work_directory import open_work_directory
 from barnabas.connect_spark.sessions.worker_session import EmbeddedSessions, Sessions
+from barnabas.connect_spark.sql.pipeline_setup import pipeline_program
+from barnabas.connect_spark.sql.pipeline_task import PipelineTask
 
 __all__ = ["RecordPaths", "SparkTaskRuntime"]
 
@@ -214,8 +216,18 @@ class SparkTaskRuntime:
             _transaction_requests(start),
             figures,
         )
-        path = self._record_path(start.connector_config, self._worker_config)
         task_class = connector.task_class
+        if issubclass(task_class, PipelineTask):
+            return pipeline_program(
+                spec,
+                context,
+                task_class(context),
+                self._record_path,
+                lambda offsets: self._write_offsets(start.task, offsets),
+                lambda topics: report(TopicsUsed(start.task, topics)),
+                self._transaction_calls(start),
+            )
+        path = self._record_path(start.connector_config, self._worker_config)
         if issubclass(task_class, SinkTask):
             return SinkProgram(spec, task_class(context), path)
         if issubclass(task_class, SourceTask):

@@ -48,6 +48,16 @@ from barnabas.connect_spark.sessions.spark_packages import (
     package_problem,
 )
 from barnabas.connect_spark.sessions.spark_settings import QuerySettings, SparkSettings
+from barnabas.connect_spark.sql.declarations import (
+    InputDeclaration,
+    InvalidDeclaration,
+    OutputDeclaration,
+    TableKind,
+    parse_inputs,
+    parse_output,
+)
+from barnabas.connect_spark.sql.pipeline_program import NOT_REMOTE
+from barnabas.connect_spark.sql.pipeline_task import PipelineTask
 from barnabas.connect_spark.transforms.transform_chain import TransformChain
 
 __all__ = ["start_problems"]
@@ -58,6 +68,7 @@ _RESET = "consumer.override.auto.offset.reset"
 _SCHEMA_OF_JSON = ".barnabas.schema"
 _SIDES = ("key.converter", "value.converter", "header.converter")
 _PACKAGES: Mapping[type[Connector], SparkPackage] = {TopicToDelta: DELTA, TopicToIceberg: ICEBERG}
+_TABLE_PACKAGES: Mapping[TableKind, SparkPackage] = {TableKind.DELTA: DELTA, TableKind.ICEBERG: ICEBERG}
 _AVRO_CONVERTERS = frozenset({AvroConverter.java_class, "AvroConverter", ConfluentAvroConverter.java_class})
 _PLACES: Mapping[type[Connector], str] = {TopicToFiles: "directory", TopicToIceberg: "catalog.warehouse"}
 """The settings that may be URLs of an object store."""
@@ -167,9 +178,47 @@ def _session_problems(
     if issubclass(connector, PostgresChanges):
         problems += _client_problems()
     task = connector.task_class
+    if issubclass(task, PipelineTask):
+        return [*problems, *_pipeline_problems(config, spark)]
     if spark.is_connect and issubclass(task, SourceTask) and not issubclass(task, PolledSourceTask):
         problems += _followed_problems(task, config, worker)
     return problems
+
+
+def _pipeline_problems(config: Mapping[str, str], spark: SparkSettings) -> list[tuple[str, str]]:
+    if spark.is_connect:
+        return [(_CLASS, f"{NOT_REMOTE}.")]
+    try:
+        inputs, output = parse_inputs(config), parse_output(config)
+    except InvalidDeclaration:
+        return []  # The connector itself reports it.
+    problems = [problem for declared in inputs for problem in _input_problems(declared)]
+    for setting, package, user in _pipeline_packages(inputs, output):
+        problem = package_problem(spark, package, user)
+        problems += [] if problem is None else [(setting, problem)]
+    return problems
+
+
+def _input_problems(declared: InputDeclaration) -> list[tuple[str, str]]:
+    """Return what is wrong with the converters of an input, by its setting as the converter names it."""
+    converters = declared.converters if _has_session() else _without_spark_schemas(declared.converters)
+    try:
+        RecordConverter.of(converters, {})
+    except ConfigException as error:
+        return [(f"inputs.{declared.name}.{error.name}", str(error))]
+    return []
+
+
+def _pipeline_packages(
+    inputs: Sequence[InputDeclaration], output: OutputDeclaration
+) -> Iterator[tuple[str, SparkPackage, str]]:
+    tables = [(f"inputs.{declared.name}.table", declared.table) for declared in inputs]
+    for setting, table in [*tables, ("output.table", output.table)]:
+        if table is not None and table.kind in _TABLE_PACKAGES:
+            yield setting, _TABLE_PACKAGES[table.kind], str(table)
+    for declared in inputs:
+        if declared.value.class_name in _AVRO_CONVERTERS:
+            yield f"inputs.{declared.name}.format", AVRO, "AvroConverter"
 
 
 def _packages(connector: type[Connector], config: Mapping[str, str]) -> Iterator[tuple[str, SparkPackage, str]]:

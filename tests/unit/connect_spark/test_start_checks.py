@@ -18,6 +18,10 @@ from barnabas.connect_spark.start_checks import start_problems
 
 SINK = {"name": "c", "topics": "orders", "value.converter": "StringConverter"}
 FILES = {**SINK, "connector.class": "TopicToFiles", "directory": "/tmp/orders"}
+PIPELINE = {
+    "name": "c", "connector.class": "SqlPipeline", "inputs": "orders", "inputs.orders.topic": "orders",
+    "inputs.orders.format": "json", "query": "SELECT * FROM orders", "output.topic": "out",
+}  # fmt: skip
 DELTA = {**SINK, "connector.class": "TopicToDelta", "path": "/tmp/orders"}
 DATABASE = {**SINK, "connector.class": "JdbcSink", "connection.url": "jdbc:sqlite:/tmp/orders.db"}
 COPY = {
@@ -95,6 +99,23 @@ def test_delta_needs_the_setting_of_its_worker(registry: PluginRegistry) -> None
         "TopicToDelta needs Delta Lake, and this worker's Spark starts without it: set "
         "barnabas.connect.spark.delta=true in the worker's settings, and restart the worker."
     )
+
+
+def test_a_pipeline_needs_a_spark_of_its_worker_and_what_its_tables_and_formats_need(registry: PluginRegistry) -> None:
+    assert errors(registry, PIPELINE) == {}
+    server = errors(registry, PIPELINE, barnabas_connect_spark_master="sc://host:15002")
+    assert "does not run on a Spark Connect server (sc://)" in server["connector.class"]
+    tables = {
+        **PIPELINE, "inputs": "orders,shops", "inputs.shops.table": "delta:/lake/shops", "output.topic": "",
+        "output.table": "iceberg:lake.out", "output.catalog.type": "hadoop", "output.catalog.warehouse": "/lake",
+    }  # fmt: skip
+    found = errors(registry, tables)
+    assert "barnabas.connect.spark.delta=true" in found["inputs.shops.table"]
+    assert "barnabas.connect.spark.iceberg=true" in found["output.table"]
+    avro = {**PIPELINE, "inputs.orders.format": "avro", "inputs.orders.schema": '"string"'}
+    assert "barnabas.connect.spark.avro=true" in errors(registry, avro)["inputs.orders.format"]
+    converter = {"inputs.orders.format": "", "inputs.orders.value.converter": "NoConverter"}
+    assert "no such converter" in errors(registry, {**PIPELINE, **converter})["inputs.orders.value.converter"]
 
 
 def test_avro_needs_the_setting_of_its_worker(registry: PluginRegistry) -> None:

@@ -71,6 +71,7 @@ OWN_CONNECTORS = (
     "barnabas.connect_spark.connectors.files.topic_to_files:TopicToFiles",
     "barnabas.connect_spark.connectors.topic_to_topic:TopicToTopic",
     "barnabas.connect_spark.connectors.postgresql.postgres_changes:PostgresChanges",
+    "barnabas.connect_spark.sql.sql_pipeline:SqlPipeline",
 )
 
 _MOCKS = "barnabas.connect.plugins.mock_connectors:"

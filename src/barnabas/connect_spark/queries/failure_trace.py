@@ -23,6 +23,8 @@ _PROXY = re.compile(r"An exception was raised by the Python Proxy\. Return Messa
 _CALLED = "An error occurred while calling "
 _WRAPPERS = ("Job aborted", "[TASK_WRITE_FAILED]", "[STREAM_FAILED]", "Writing job aborted")
 _SECRET_NAME = re.compile(r"(password|secret|jaas\.config|token|credentials?|(^|\.)key|keystore\.key)$", re.IGNORECASE)
+_NO_SECRETS = frozenset({"output.key"})
+"""Settings with names of columns, which an error may be about."""
 _CAUSED_BY = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 
 
@@ -66,7 +68,8 @@ def _is_wrapper(text: str) -> bool:
 
 
 def without_secrets(text: str, config: Mapping[str, str]) -> str:
-    secrets = {value for name, value in config.items() if value and len(value) > 3 and _SECRET_NAME.search(name)}
+    named = {name: value for name, value in config.items() if _SECRET_NAME.search(name) and name not in _NO_SECRETS}
+    secrets = {value for value in named.values() if value and len(value) > 3}
     return without(text, sorted(secrets, key=len, reverse=True))
 
 

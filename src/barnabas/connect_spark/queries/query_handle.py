@@ -67,6 +67,7 @@ def start_query(
     name: str,
     pool: str,
     trigger_interval_ms: int,
+    output_mode: str = "append",
 ) -> StreamingQuery:
     """Start the query. Each batch passes the gate; ``process`` receives Spark's own number of it."""
     handle = QueryHandle()
@@ -80,6 +81,7 @@ def start_query(
     query = (
         records.writeStream.queryName(name)
         .foreachBatch(batch)
+        .outputMode(output_mode)
         .option("checkpointLocation", str(checkpoint.folder))
         .trigger(processingTime=f"{trigger_interval_ms} milliseconds")
         .start()

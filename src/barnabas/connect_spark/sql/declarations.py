@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 __all__ = [
+    "EVENT_TIME",
     "FORMATS",
     "METADATA_COLUMNS",
     "ConverterChoice",
@@ -33,6 +34,9 @@ __all__ = [
 
 METADATA_COLUMNS = ("_topic", "_partition", "_offset", "_timestamp", "_key", "_headers")
 """Columns of a topic's records beside those of their values."""
+
+EVENT_TIME = "_event_time"
+"""The column of an event time that is not a column of the value."""
 
 Parsed = TypeVar("Parsed")
 
@@ -116,7 +120,7 @@ class InputDeclaration:
     consumer: Mapping[str, str] = field(default_factory=dict)
     """The input's own settings of the Kafka client."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Further settings of a table: of its catalog or its connection."""
+    """Further settings of a table: those of its catalog."""
 
     @property
     def converters(self) -> dict[str, str]:
@@ -190,12 +194,10 @@ _TOPIC_SETTINGS = frozenset(
         _KEY,
     }
 )
-_TABLE_OPTIONS: Mapping[TableKind, Sequence[str]] = {
-    TableKind.PARQUET: (),
-    TableKind.DELTA: (),
-    TableKind.ICEBERG: ("catalog.",),
-    TableKind.JDBC: ("connection.user", "connection.password", "table.name"),
-}
+_NO_DATABASE = (
+    "a query would read all of the table for each batch. Bring it to a topic with JdbcSource or PostgresChanges, and "
+    "read that."
+)
 _OUTPUT_SETTINGS = frozenset({"topic", "table", "mode", "key", "delete.when", _FORMAT, _KEY_FORMAT, _REGISTRY_URL})
 
 
@@ -264,12 +266,11 @@ def _topic_input(name: str, topic: str, reader: _Reader) -> InputDeclaration:
 def _table_input(name: str, table: str, reader: _Reader) -> InputDeclaration:
     location = reader.parsed("table", _location)
     if location is not None:
-        options = _TABLE_OPTIONS[location.kind]
-        prefixes = tuple(option for option in options if option.endswith("."))
-        reader.refuse_unknown({"table", *options}, prefixes)
         if location.kind is TableKind.JDBC:
-            reader.required("table.name", "the name of the table in the database")
-        if location.kind is TableKind.ICEBERG:
+            reader.problem("table", f"{table}: {_NO_DATABASE}")
+        is_iceberg = location.kind is TableKind.ICEBERG
+        reader.refuse_unknown({"table"}, ("catalog.",) if is_iceberg else ())
+        if is_iceberg:
             reader.required("catalog.type", "the kind of the catalog: hadoop, rest or jdbc")
     reader.raise_problems()
     own = {key: text for key, text in reader.settings.items() if key != "table"}

@@ -14,6 +14,9 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect_spark.connectors.iceberg.iceberg_catalog import IcebergCatalog, require_iceberg
 from barnabas.connect_spark.connectors.iceberg.iceberg_table import quoted_name
@@ -24,6 +27,7 @@ from barnabas.connect_spark.queries.kafka_settings import spark_consumer_options
 from barnabas.connect_spark.queries.record_path import raising
 from barnabas.connect_spark.sessions.spark_packages import DELTA, require_package
 from barnabas.connect_spark.sql.declarations import (
+    EVENT_TIME,
     METADATA_COLUMNS,
     InputDeclaration,
     InvalidDeclaration,
@@ -38,11 +42,10 @@ if TYPE_CHECKING:
 
     from barnabas.connect_spark.converters.record_batch import RecordBatch
 
-__all__ = ["INPUT_OPTION", "input_frame", "table_frame"]
+__all__ = ["INPUT_OPTION", "input_frame", "input_outline", "table_frame"]
 
 INPUT_OPTION = "barnabas.input"
 """An option of the reader, by which the plan of a query says which input a source is."""
-EVENT_TIME = "_event_time"
 _HEADERS = "array<struct<key: string, value: string>>"
 
 Offsets = Mapping[TopicPartition, int]
@@ -73,11 +76,16 @@ def input_frame(
     return reader.stream(starts or {}, records_max) if streaming else reader.records(starts or {}, ends or {})
 
 
-def table_frame(spark: SparkSession, table: TableLocation, options: Mapping[str, str]) -> DataFrame:
-    """Return the table as it is now. Raise TerminalError, or Spark's AnalysisException for a table that can't be read.
+def input_outline(spark: SparkSession, declaration: InputDeclaration, frame: DataFrame, folder: str) -> DataFrame:
+    """Return a DataFrame with the columns of an input ``frame``, and without what its converters do. It is never read:
+    its plan shows what a query does with the input. ``folder`` is any that exists."""
+    if declaration.topic is None:
+        return frame
+    return _Topic(spark, declaration, {}, tolerates=False).outline(frame.schema, folder)
 
-    Tables of databases are read by ``DatabaseTable``.
-    """
+
+def table_frame(spark: SparkSession, table: TableLocation, options: Mapping[str, str]) -> DataFrame:
+    """Return the table. Raise TerminalError, or Spark's AnalysisException for a table that can't be read."""
     if table.kind is TableKind.DELTA:
         require_package(spark, DELTA, str(table))
         return spark.read.format("delta").load(table.address)
@@ -127,15 +135,24 @@ class _Topic:
             .option("startingOffsets", json.dumps(kafka_json(starts)))
             .load()
         )
-        frame = self._with_event_time(self._columns(self._good(self._stream_batch(raw))))
-        if declaration.watermark is not None:
-            frame = frame.withWatermark(self._time_column(frame), declaration.watermark)
+        return self._timed(self._columns(self._good(self._stream_batch(raw))))
+
+    def outline(self, schema: StructType, folder: str) -> DataFrame:
+        """Return a stream of the same columns that is never read."""
+        columns = [field for field in schema.fields if field.name != EVENT_TIME]
+        return self._timed(self._spark.readStream.schema(StructType(columns)).json(folder))
+
+    def _timed(self, frame: DataFrame) -> DataFrame:
+        """Return the rows with their event time, its watermark, and without duplicates."""
+        frame = self._with_event_time(frame)
+        if self._declaration.watermark is not None:
+            frame = frame.withWatermark(self._time_column(frame), self._declaration.watermark)
         return self._deduplicated(frame)
 
     def _stream_batch(self, raw: DataFrame) -> RecordBatch:
         converter = self._converter.for_stream(str(self._declaration.topic))
         if not converter.knows_schemas:
-            self._invalid(
+            raise self._invalid(
                 "format",
                 "the schema of a record is in the record, and the columns of a query must be known before: use json "
                 "with a schema, or a format with a schema registry.",
@@ -143,8 +160,7 @@ class _Topic:
         try:
             return converter.to_connect(raw)[0]
         except DataException as error:
-            self._invalid("format", str(error))
-            raise
+            raise self._invalid("format", str(error)) from None
 
     def _good(self, batch: RecordBatch) -> DataFrame:
         if not batch.can_fail:
@@ -153,9 +169,6 @@ class _Topic:
 
     def _columns(self, frame: DataFrame) -> DataFrame:
         """Return the fields of the value, and the metadata."""
-        from pyspark.sql import functions as F
-        from pyspark.sql.types import StructType
-
         kind = frame.schema["value"].dataType
         values = {"value": F.col("value")}
         if isinstance(kind, StructType):
@@ -165,18 +178,15 @@ class _Topic:
         return frame.select(*(column.alias(name) for name, column in {**values, **metadata}.items()))
 
     def _with_event_time(self, frame: DataFrame) -> DataFrame:
-        from pyspark.sql import functions as F
-
         given = self._declaration.event_time
         if given is None:
             return frame
         try:
             kind = frame.select(F.expr(given)).schema[0].dataType.simpleString()
         except Exception as error:
-            self._invalid("event.time", f"{given} can't be computed: {_first_line(error)}")
-            raise
+            raise self._invalid("event.time", f"{given} can't be computed: {_first_line(error)}") from None
         if not kind.startswith("timestamp"):
-            self._invalid(
+            raise self._invalid(
                 "event.time",
                 f"{given} is of the type {kind}, and must be a timestamp, for example timestamp_millis({given}).",
             )
@@ -193,28 +203,21 @@ class _Topic:
         columns = declaration.deduplicate_by
         missing = [name for name in columns if name not in frame.columns]
         if missing:
-            self._invalid("deduplicate.by", f"{', '.join(missing)}: the input has {', '.join(frame.columns)}.")
+            raise self._invalid("deduplicate.by", f"{', '.join(missing)}: the input has {', '.join(frame.columns)}.")
         if not columns:
             return frame
         if declaration.watermark is None:
             return frame.dropDuplicates(list(columns))
         return frame.dropDuplicatesWithinWatermark(list(columns))
 
-    def _invalid(self, setting: str, text: str) -> None:
-        raise InvalidDeclaration({f"inputs.{self._declaration.name}.{setting}": [text]})
+    def _invalid(self, setting: str, text: str) -> InvalidDeclaration:
+        return InvalidDeclaration({f"inputs.{self._declaration.name}.{setting}": [text]})
 
 
 def _metadata() -> dict[str, Column]:
-    from pyspark.sql import functions as F
-
-    columns = (
-        *("topic", "partition", "offset", "timestamp", "key"),
-        F.col("original")["headers"].cast(_HEADERS),
-    )
-    return {
-        name: F.col(column) if isinstance(column, str) else column
-        for name, column in zip(METADATA_COLUMNS, columns, strict=True)
-    }
+    columns: list[Column] = [F.col(name) for name in ("topic", "partition", "offset", "timestamp", "key")]
+    headers = F.col("original")["headers"].cast(_HEADERS)
+    return dict(zip(METADATA_COLUMNS, [*columns, headers], strict=True))
 
 
 def _combined(frames: Sequence[DataFrame]) -> DataFrame:

@@ -6,6 +6,7 @@ is the other. SQL that does anything but read is refused by name, before Spark w
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ _SPACE = re.compile(r"(\s+|--[^\n]*(\n|\Z)|/\*.*?\*/|\()", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z]+")
 _UNSAFE = ("reflect", "try_reflect", "java_method")
 """Functions that call any method of Java, so also those that end the worker or read its secrets."""
+_CODES = re.compile(r"^\[[A-Z0-9_.]+\] | SQLSTATE: .*$")
 _CHANGES = re.compile(r"Insert|Merge|Update|Delete|Create|Drop|Alter|Command|Overwrite|Replace|Set[A-Z]|Script")
 
 
@@ -59,15 +61,20 @@ class SqlQuery:
         try:
             return spark.sql(self.text)
         except Exception as error:
-            raise InvalidQuery(_reason(error)) from error
+            raise InvalidQuery(_reason(error)) from None
 
 
 def forbid_unsafe_functions(spark: SparkSession) -> None:
     """Remove functions from a session whose text of SQL comes from the API."""
+    from pyspark.logger import PySparkLogger
+
+    # It writes the plans of refused queries to the worker's log, whatever becomes of the error.
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     java: Any = spark._jsparkSession
-    registry, identifier = java.sessionState().functionRegistry(), spark._jvm
+    jvm: Any = spark._jvm
+    registry = java.sessionState().functionRegistry()
     for name in _UNSAFE:
-        registry.dropFunction(identifier.org.apache.spark.sql.catalyst.FunctionIdentifier(name))
+        registry.dropFunction(jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name))
 
 
 def _refuse_changes(spark: SparkSession, text: str) -> None:
@@ -78,7 +85,7 @@ def _refuse_changes(spark: SparkSession, text: str) -> None:
     try:
         plan = java.sessionState().sqlParser().parsePlan(text)
     except Exception as error:
-        raise InvalidQuery(_reason(error)) from error
+        raise InvalidQuery(_reason(error)) from None
     for name in _node_names(plan):
         if _CHANGES.search(name):
             raise InvalidQuery(f"the query contains {name}, which does more than read: write SELECT or WITH only.")
@@ -96,11 +103,9 @@ def _node_names(plan: Any) -> list[str]:
 
 
 def _reason(error: Exception) -> str:
-    """Return Spark's message without the plan below it."""
-    lines = str(error).strip().splitlines()
-    kept = []
-    for line in lines:
-        if line.startswith(("'", "+-", "== ", "JVM stacktrace")):
-            break
-        kept.append(line.strip())
-    return " ".join(filter(None, kept)) or type(error).__name__
+    """Return Spark's message without its codes, and without the plan below it."""
+    text = str(error).strip()
+    if "INVALID_SUBQUERY_EXPRESSION.STREAMING_QUERY" in text:
+        return "a subquery in an expression can't read a topic: join it instead."
+    line = (text.splitlines() or [type(error).__name__])[0]
+    return _CODES.sub("", line)

@@ -93,14 +93,16 @@ def test_a_table_is_an_input(text: str, location: TableLocation) -> None:
     assert str(location) == text
 
 
-def test_tables_of_catalogs_and_databases_need_more() -> None:
-    database = {"table": "jdbc:postgresql://localhost/shop", "table.name": "public.customers"}
-    assert parse_input("t", database).options == {"table.name": "public.customers"}
+def test_a_table_of_a_catalog_needs_the_catalog() -> None:
     catalog = {"table": "iceberg:shop.customers", "catalog.type": "hadoop", "catalog.warehouse": "/lake"}
     assert parse_input("t", catalog).options == {"catalog.type": "hadoop", "catalog.warehouse": "/lake"}
-    for table, missing in (("jdbc:sqlite:/a", "table.name"), ("iceberg:a.b", "catalog.type")):
-        with pytest.raises(InvalidDeclaration, match=f"{missing}: Set it"):
-            parse_input("t", {"table": table})
+    with pytest.raises(InvalidDeclaration, match=r"catalog\.type: Set it"):
+        parse_input("t", {"table": "iceberg:a.b"})
+
+
+def test_a_table_of_a_database_is_no_input() -> None:
+    with pytest.raises(InvalidDeclaration, match="JdbcSource or PostgresChanges"):
+        parse_input("t", {"table": "jdbc:sqlite:/a"})
 
 
 def test_problems_of_inputs_name_their_settings() -> None:
