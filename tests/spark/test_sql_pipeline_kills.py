@@ -20,7 +20,7 @@ from tests.spark.sql_kill_run import INPUT, KINDS, OUTPUT, STEPS, TOTAL
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(3600)]
 
 _KEYS = 7
 
@@ -48,7 +48,7 @@ def fill(spark: SparkSession, node: Node) -> None:
 def run(node: Node, folder: Path, kind: str, step: str) -> int:
     command = [sys.executable, "-m", "tests.spark.sql_kill_run", str(folder), node.bootstrap_servers, kind, step]
     environment = {**os.environ, "SPARK_LOCAL_DIRS": str(folder)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode in (0, -signal.SIGKILL), done.stderr[-5000:]
     return done.returncode
 

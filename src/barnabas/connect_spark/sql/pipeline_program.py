@@ -21,7 +21,8 @@ from barnabas.connect_spark.positions.checkpoints import Checkpoint, fresh_check
 from barnabas.connect_spark.queries.error_policy import ErrorPolicy
 from barnabas.connect_spark.queries.kafka_settings import consumer_settings
 from barnabas.connect_spark.queries.query_handle import start_query
-from barnabas.connect_spark.sessions.session_kind import is_remote, works_here
+from barnabas.connect_spark.sessions.session_kind import is_remote, use_pool
+from barnabas.connect_spark.sessions.shared_folder import place_of, require_shared_place
 from barnabas.connect_spark.sessions.spark_settings import QuerySettings
 from barnabas.connect_spark.sql.declarations import (
     InputDeclaration,
@@ -115,6 +116,7 @@ class PipelineProgram:
     def start(self, spark: SparkSession, gate: BatchGate) -> RunningQuery:
         if is_remote(spark):
             raise TerminalError(NOT_REMOTE)
+        use_pool(spark, self._spec.task.connector)
         session = self._session or pipeline_session(spark, self._given.shuffle_partitions)
         self._session = session
         with active(spark):
@@ -199,8 +201,10 @@ class PipelineProgram:
                     f"Restore the query, or {NEW_START}."
                 )
             return None
-        if not self._given.state_location and not works_here(spark):
-            raise TerminalError("state.location: Spark runs on a cluster: set a folder that the worker and it share.")
+        place = place_of(spark)
+        if not self._given.state_location and place is not None:
+            raise TerminalError(f"state.location: Spark runs on {place}: set a folder that the worker and it share.")
+        require_shared_place(spark, self._given.state_location or "/", "state.location")
         described = facts.as_json(partitions)
         if position is None:
             run = self._states.begin(described, now_ms=self._new_id())

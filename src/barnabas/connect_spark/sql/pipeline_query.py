@@ -20,7 +20,7 @@ __all__ = ["PipelineQuery"]
 
 log = logging.getLogger(__name__)
 
-_REPORT_EVERY_S = 2.0
+_REPORT_EVERY_S = 1.5
 
 
 class PipelineQuery:
