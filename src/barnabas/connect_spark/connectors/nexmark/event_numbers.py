@@ -19,7 +19,6 @@ __all__ = [
     "Kind",
     "count_events",
     "events_of_kind",
-    "share_of",
     "shares_of_tasks",
 ]
 
@@ -39,10 +38,6 @@ class Kind(Enum):
     @property
     def title(self) -> str:
         return self.name.lower()
-
-
-def share_of(number: int) -> int:
-    return number // BLOCK % SHARES
 
 
 def shares_of_tasks(tasks: int) -> Sequence[Sequence[int]]:

@@ -13,11 +13,14 @@ from barnabas.connect_spark.connectors.nexmark.event_numbers import (
     Kind,
     count_events,
     events_of_kind,
-    share_of,
     shares_of_tasks,
 )
 
 NUMBERS = st.integers(0, 5 * BLOCK * SHARES)
+
+
+def share_of(number: int) -> int:
+    return number // BLOCK % SHARES
 
 
 def kind_of(number: int) -> Kind:
