@@ -32,6 +32,7 @@ ROUTES = (
     "POST /connectors/mallory/tasks",
     "PUT /connectors/mallory/fence",
     "PUT /admin/loggers/root",
+    "POST /connectors/mallory/offsets/preview",
 )
 _INTERNAL = (ROUTES.index("POST /connectors/mallory/tasks"), ROUTES.index("PUT /connectors/mallory/fence"))
 _SIGNATURE = (
