@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -44,7 +45,9 @@ class Frame:
 
 
 class _Frames:
-    """The calls of a SparkSession that the connector makes."""
+    """The calls of a SparkSession in this process that the connector makes."""
+
+    sparkContext = SimpleNamespace(master="local[1]")
 
     def range(self, start: int, end: int, step: int, partitions: int) -> Frame:
         return Frame(lambda: pa.table({"id": [*range(start, end, step)]}))
