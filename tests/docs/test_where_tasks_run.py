@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,10 @@ from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.validation.connector_validation import ConnectorValidation, ValidationDefaults
 from barnabas.connect.plugins.api import Connector
 from barnabas.connect.plugins.discovery import discover
+from barnabas.connect.plugins.pipelines import InstalledPipelines, pipeline
 from barnabas.connect.settings.plugin_config_def import ConfigException
 from barnabas.connect_spark.sessions.spark_settings import SparkSettings
+from barnabas.connect_spark.sql import python_pipeline
 from barnabas.connect_spark.start_checks import start_problems
 from tests.docs.tracked import PROJECT
 
@@ -39,6 +42,13 @@ POSTGRES = {
     "topic.prefix": "shop",
 }
 ICEBERG = {"catalog.type": "hadoop", "catalog.warehouse": "/lake", "table": "lake.orders"}
+QUERIED = {
+    "inputs": "orders",
+    "inputs.orders.topic": "orders",
+    "inputs.orders.format": "json",
+    "inputs.orders.schema": "id INT",
+    "output.topic": "large-orders",
+}
 CONNECTORS: dict[str, Mapping[str, str]] = {
     "FileStreamSource": {"file": "/tmp/in.txt", "topic": "lines"},
     "FileStreamSink": {**SINK, "file": "/tmp/out.txt"},
@@ -51,6 +61,9 @@ CONNECTORS: dict[str, Mapping[str, str]] = {
     "JdbcSource": {**SQLITE, **READ},
     "JdbcSink": {**SINK, **SQLITE},
     "PostgresChanges": POSTGRES,
+    "SqlPipeline": {**QUERIED, "query": "SELECT id FROM orders WHERE id > 1"},
+    "PythonPipeline": {**QUERIED, "pipeline": "large_orders"},
+    "NexmarkSource": {"topic": "bids"},
     "Generator": {"topic": "numbers"},
     "MockSourceConnector": {},
     "MockSinkConnector": SINK,
@@ -120,6 +133,18 @@ OPTIONS: dict[str, tuple[str, Mapping[str, str], Mapping[str, str]]] = {
         {},
     ),
 }
+
+
+@pipeline
+def large_orders(orders: Any) -> Any:
+    return orders
+
+
+@pytest.fixture(autouse=True)
+def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipelines = InstalledPipelines()
+    pipelines.add(large_orders, "large_orders")
+    monkeypatch.setattr(python_pipeline, "installed_pipelines", pipelines)
 
 
 @pytest.fixture(scope="module")

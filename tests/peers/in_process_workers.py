@@ -86,7 +86,7 @@ class _Runtime:
         await asyncio.sleep(0.01)
         for task in tasks:
             listener = self._tasks.pop(task, None)
-            if listener is not None:
+            if listener is not None and self._ledger.owners.get(task) == self._worker:  # It has not failed meanwhile.
                 del self._ledger.owners[task]
                 listener(TaskStopped(task))
 
