@@ -184,9 +184,17 @@ def alter(client: RawClient, offset: int) -> None:
 
 
 def delete(client: RawClient) -> None:
-    topics = [DeleteShareGroupOffsetsRequestTopic(topic_name="jobs")]
-    answer = client.call(DeleteShareGroupOffsetsRequest(group_id="empty", topics=topics))
-    assert [topic.error_code for topic in answer.responses] == [0], answer
+    """Kafka's coordinator refuses until it has read of the topic in the metadata log."""
+    request = DeleteShareGroupOffsetsRequest(
+        group_id="empty", topics=[DeleteShareGroupOffsetsRequestTopic(topic_name="jobs")]
+    )
+    answers: list[Any] = []
+
+    def is_deleted() -> bool:
+        answers[:] = [client.call(request)]
+        return [topic.error_code for topic in answers[0].responses] == [0]
+
+    wait_until(is_deleted, what=f"{answers} is no error", timeout_s=60)
 
 
 def settle(client: RawClient, members: dict[str, int]) -> None:
