@@ -56,8 +56,10 @@ def node(request: pytest.FixtureRequest, kafka_peer: Path, tmp_path: Path) -> It
 
 @pytest.fixture
 def our_node(kafka_peer: Path, tmp_path: Path) -> Iterator[CommandNode]:
-    """A delivery that a member or a kill leaves unsettled counts: by default the fifth one archives the record."""
-    made = CommandNode(tmp_path / "node", settings={**SETTINGS, "group.share.delivery.count.limit": "10"})
+    """Records whose delivery a kill has cut off wait until their locks end, by default for 30 seconds each time."""
+    locks = {"group.share.min.record.lock.duration.ms": "1000", "group.share.record.lock.duration.ms": "5000"}
+    limit = {"group.share.delivery.count.limit": "10"}  # Each such delivery counts.
+    made = CommandNode(tmp_path / "node", settings={**SETTINGS, **locks, **limit})
     made.start()
     yield made
     made.stop()
