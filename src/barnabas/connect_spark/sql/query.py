@@ -6,11 +6,12 @@ is the other. SQL that does anything but read is refused by name, before Spark w
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from barnabas.connect_spark.sql.query_error_loggers import silence_query_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,10 +67,7 @@ class SqlQuery:
 
 def forbid_unsafe_functions(spark: SparkSession) -> None:
     """Remove functions from a session whose text of SQL comes from the API."""
-    from pyspark.logger import PySparkLogger
-
-    # It writes the plans of refused queries to the worker's log, whatever becomes of the error.
-    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    silence_query_errors()
     java: Any = spark._jsparkSession
     jvm: Any = spark._jvm
     registry = java.sessionState().functionRegistry()

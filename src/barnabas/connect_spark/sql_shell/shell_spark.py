@@ -20,6 +20,7 @@ from barnabas.connect_spark.sessions.spark_settings import SparkSettings
 from barnabas.connect_spark.sessions.worker_session import start_embedded
 from barnabas.connect_spark.sql.declarations import InputDeclaration
 from barnabas.connect_spark.sql.input_frames import input_frame
+from barnabas.connect_spark.sql.query_error_loggers import silence_query_errors
 from barnabas.connect_spark.sql_shell.row_values import row_reader
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class ShellSpark:
 
     def use(self, session: SparkSession, packages: Sequence[str] = ()) -> None:
         """Use a session that runs."""
-        _silence_query_errors()
+        silence_query_errors()
         self._session, self._packages = session, tuple(packages)
 
     def set(self, name: str, value: str | None) -> None:
@@ -141,11 +142,3 @@ class ShellSpark:
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
-
-
-def _silence_query_errors() -> None:
-    """PySpark prints each error of a query with Java's trace, before it raises it."""
-    from pyspark.logger import PySparkLogger
-
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        PySparkLogger.getLogger(name).disabled = True
