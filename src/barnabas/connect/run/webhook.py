@@ -200,3 +200,5 @@ class Webhook:
             reason = type(error).__name__ + (f": {error}" if str(error) else "")
             is_lasting = isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError)
             return (Outcome.REFUSED if is_lasting else Outcome.RETRY), reason, None
+        except Exception as error:  # It must not end the delivery of later notices. Its text may quote the URL.
+            return Outcome.REFUSED, f"the request can't be sent ({type(error).__name__})", None

@@ -57,8 +57,10 @@ def _url_problem(url: str) -> str:
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError as error:
-        return f"it can't be parsed: {error}"
+    except ValueError:  # Its text quotes the URL.
+        return "its host or port can't be parsed"
+    if not url.isprintable():
+        return "it has a character that can't be printed"
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return "it must begin with https:// or http:// and a host"
     if port == 0:

@@ -373,6 +373,10 @@ class TestWebhook:
             ("https://user:word@hooks.example/", "must not have a user or a password"),
             ("https://hooks.example/#T0", "must not have a fragment"),
             ("https://hooks.example:70000/", "can't be parsed"),
+            ("https://user:T0/word@hooks.example/", "can't be parsed"),
+            ("https://[T0/", "can't be parsed"),
+            ("https://hooks.example/T0\x00x", "a character that can't be printed"),
+            ("https://T0\u2100.example/", "can't be parsed"),
         ],
     )
     def test_another_url_is_refused_without_being_shown(self, url: str, reason: str) -> None:
