@@ -179,8 +179,10 @@ class WorkerMetrics:
     def _lags(self, here: Sequence[str]) -> Iterator[Metric]:
         """Yield the lag of sinks, and the number of tasks that autoscaling wants."""
         lag = GaugeMetricFamily(_SINK_LAG, "Records that a sink has not written yet.", labels=["connector"])
-        for name, records in sorted(self._sink_lags().items()):
-            lag.add_metric([name], records)
+        lags = self._sink_lags()
+        for name in here:  # Another worker may have taken over a connector since the last sample.
+            if name in lags:
+                lag.add_metric([name], lags[name])
         yield lag
         wanted = GaugeMetricFamily(_WANTED, "Tasks that autoscaling wants a sink to have.", labels=["connector"])
         for name in here:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from barnabas.common.clock import Clock
 from barnabas.connect.decide.herder.herder import Herder
@@ -17,10 +17,8 @@ from barnabas.connect.decide.history.connector_history import FINE, WorkerHistor
 from barnabas.connect.decide.history.counter_growth import CounterGrowth
 from barnabas.connect.decide.history.figure_ring import Figure
 from barnabas.connect.decide.tasks.task_progress import TaskInsight
-from barnabas.connect.entities import ConnectorInfo
-from barnabas.connect.errors import ConnectError
 from barnabas.connect.identifiers import ConnectorTaskId
-from barnabas.connect.rest.console.consumer_lag import GroupLag, LagSource
+from barnabas.connect.rest.console.consumer_lag import LagSource
 from barnabas.connect.rest.console.sink_groups import SinkGroups
 
 __all__ = ["HistorySampler"]
@@ -78,19 +76,9 @@ class HistorySampler:
     async def note_lags(self, at_ms: int) -> None:
         """Note the lag of sinks in the interval of this time."""
         connectors = [unit for unit in self._herder.assigned_work.assigned if isinstance(unit, str)]
-        lags = await self._lags_of(connectors)
+        groups = self._groups.of_all(connectors)
+        lags = await self._lags.lags(groups) if groups else {}
         for name in lags.keys() & set(self._herder.connectors.names()):  # Others were deleted meanwhile.
             lag = lags[name].lag
             if lag is not None:
                 self._history.note(name, Figure.LAG, lag, at_ms)
-
-    async def _lags_of(self, connectors: list[str]) -> Mapping[str, GroupLag]:
-        infos = [info for name in connectors if (info := self._info(name)) is not None]
-        groups = {info.name: group for info in infos if (group := self._groups.of(info)) is not None}
-        return await self._lags.lags(groups) if groups else {}
-
-    def _info(self, name: str) -> ConnectorInfo | None:
-        try:
-            return self._herder.connectors.info_in_snapshot(name)
-        except ConnectError:
-            return None  # It is being deleted.

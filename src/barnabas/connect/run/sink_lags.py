@@ -13,10 +13,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, parse_partitions
-from barnabas.connect.decide.validation.connector_rules import consumer_group_of
-from barnabas.connect.identifiers import ConnectorType, TargetState
+from barnabas.connect.identifiers import TargetState
 from barnabas.connect.rest.console.consumer_lag import GroupLag, LagSource, SinkGroup
+from barnabas.connect.rest.console.sink_groups import SinkGroups
 
 if TYPE_CHECKING:
     from barnabas.connect.decide.herder.herder import Herder
@@ -29,7 +28,6 @@ _INTERVAL_S = 30.0
 _LOOK_S = 2.0
 """How often to check whether the interval has become shorter."""
 _SAMPLES_IN_COOL_DOWN = 4
-_RESET = "consumer.override.auto.offset.reset"
 _LATEST = "latest"
 
 
@@ -39,7 +37,7 @@ class SinkLags:
     def __init__(self, herder: Herder, source: LagSource, offset_reset: str) -> None:
         self._herder = herder
         self._source = source
-        self._offset_reset = offset_reset
+        self._groups = SinkGroups(herder, offset_reset)
         self._sampling: asyncio.Task[None] | None = None
         self._lags: dict[str, int] = {}
 
@@ -73,35 +71,27 @@ class SinkLags:
             interval_s = self._interval_s()
             if clock() - sampled_s >= interval_s:
                 sampled_s = clock()
-                await self.sample()
+                try:
+                    await self.sample()
+                except Exception:
+                    log.exception("the lag of sinks could not be sampled")
             await asyncio.sleep(min(interval_s, _LOOK_S))
 
     def _interval_s(self) -> float:
         """Return the interval. It is shorter while a connector may have its next change soon."""
-        settings = [self._herder.autoscaling.settings_of(name) for name in self._sinks()]
+        settings = [self._herder.autoscaling.settings_of(name) for name in self._running()]
         cool_downs = [found.cool_down_ms / 1000 / _SAMPLES_IN_COOL_DOWN for found in settings if found is not None]
         return min([_INTERVAL_S, *cool_downs])
 
     def _sinks(self) -> dict[str, SinkGroup]:
         """Return the sinks that run here, with partitions."""
-        config, context = self._herder.config, self._herder.context
-        found = {}
-        for unit in self._herder.work.running():
-            if not isinstance(unit, str) or context.connector_type(unit) is not ConnectorType.SINK:
-                continue
-            properties, partitions = config.connector_config(unit) or {}, self._partitions(unit)
-            if partitions and config.target_state(unit) is TargetState.STARTED:
-                reset = properties.get(_RESET) or self._offset_reset
-                found[unit] = SinkGroup(consumer_group_of(unit, properties), partitions, reset)
-        return found
+        groups = self._groups.of_all(self._running())
+        return {name: group for name, group in groups.items() if group.partitions}
 
-    def _partitions(self, connector: str) -> frozenset[TopicPartition]:
-        config = self._herder.config
-        texts = [(config.task_config(task) or {}).get(TASK_PARTITIONS) for task in config.tasks(connector)]
-        try:
-            return frozenset(partition for text in texts for partition in parse_partitions(text or "{}"))
-        except ValueError:
-            return frozenset()  # Of another kind of worker.
+    def _running(self) -> list[str]:
+        """Return the connectors that run here and are not paused."""
+        target_state, units = self._herder.config.target_state, self._herder.work.running()
+        return [unit for unit in units if isinstance(unit, str) and target_state(unit) is TargetState.STARTED]
 
     def _observe(self, name: str, sink: SinkGroup, lag: GroupLag) -> None:
         known = [row for row in lag.partitions if TopicPartition(row.topic, row.partition) in sink.partitions]

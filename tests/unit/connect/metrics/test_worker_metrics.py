@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -33,9 +35,11 @@ def driver() -> HerderDriver:
     return driver
 
 
-def samples(driver: HerderDriver, tasks: Measured | None = None) -> dict[tuple[str, ...], float]:
+def samples(
+    driver: HerderDriver, tasks: Measured | None = None, sink_lags: Mapping[str, int] | None = None
+) -> dict[tuple[str, ...], float]:
     """Return the samples by name and label values."""
-    body, content_type = WorkerMetrics(driver.herder, tasks).exposition()
+    body, content_type = WorkerMetrics(driver.herder, tasks, sink_lags=lambda: sink_lags or {}).exposition()
     assert content_type.startswith("text/plain")
     families = text_string_to_metric_families(body.decode())
     return {
@@ -92,6 +96,13 @@ def test_skipped_records_and_missing_topics_are_metrics(driver: HerderDriver) ->
     assert found["barnabas_connect_task_skipped_records_total", "c", "0"] == 5
     assert found["barnabas_connect_task_dead_letters_total", "c", "0"] == 4
     assert found["barnabas_connect_connector_missing_topics", "c"] == 2
+
+
+def test_the_lag_of_a_connector_that_another_worker_has_taken_over_is_not_reported(driver: HerderDriver) -> None:
+    found = samples(driver, sink_lags={"c": 7, "moved": 9})
+    assert {name[1]: value for name, value in found.items() if name[0] == "barnabas_connect_sink_lag_records"} == {
+        "c": 7
+    }
 
 
 def test_the_protocol_and_the_leader_are_labels(driver: HerderDriver) -> None:

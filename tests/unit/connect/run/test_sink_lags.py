@@ -83,3 +83,44 @@ def test_records_that_a_restart_would_skip_are_noticed(driver: HerderDriver, obs
     sample(driver, source, "latest")
     sample(driver, source, "earliest")
     assert [may_skip for *_, may_skip in observed] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"consumer.override.bootstrap.servers": "other:9092"},
+        {"consumer.override.group.id": "${file:/etc/groups.properties:readers}"},
+    ],
+)
+def test_a_group_that_this_cluster_does_not_know_is_not_requested(
+    driver: HerderDriver, observed: list[tuple[Any, ...]], settings: dict[str, str]
+) -> None:
+    connector(driver, "sink", config={**SINK, **settings})
+    source = FakeLags()
+    source.rows = [PartitionLag("t", 0, 5, 10), PartitionLag("t", 1, 7, 10)]
+    assert (sample(driver, source).lags, observed) == ({}, [])
+    assert all(groups == {} for groups in source.asked)
+
+
+def test_sampling_continues_after_an_error(driver: HerderDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("barnabas.connect.run.sink_lags._INTERVAL_S", 0.01)
+    asked = 0
+
+    class Defective:
+        async def lags(self, groups: Mapping[str, SinkGroup]) -> Mapping[str, GroupLag]:
+            nonlocal asked
+            asked += 1
+            if asked == 1:
+                raise RuntimeError("a defect")
+            again.set()
+            return {}
+
+    async def story() -> None:
+        lags = SinkLags(driver.herder, Defective(), "earliest")
+        lags.begin()
+        async with asyncio.timeout(5):
+            await again.wait()
+        await lags.close()
+
+    again = asyncio.Event()
+    asyncio.run(story())
