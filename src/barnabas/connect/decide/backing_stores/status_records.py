@@ -60,6 +60,11 @@ class Failure:
     def text(self) -> str:
         return f"{self.trace.rstrip()}\n{self.next}".rstrip()
 
+    @property
+    def reason(self) -> str:
+        """Return the first line with text of the trace; empty if it has none."""
+        return next((line.strip() for line in self.trace.splitlines() if line.strip()), "")
+
 
 @dataclass(frozen=True, slots=True)
 class Scaling:

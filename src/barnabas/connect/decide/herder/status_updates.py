@@ -99,8 +99,8 @@ class Statuses:
         if status is not None and status.waits_for != topics:
             self._set(connector, replace(status, waits_for=topics))
 
-    def scaled(self, connector: str, scaling: Scaling | None) -> None:
-        """Note a decision of autoscaling, or that the connector has none any more."""
+    def scaled(self, connector: str, scaling: Scaling) -> None:
+        """Note a decision of autoscaling."""
         status = self._here.get(connector)
         if status is not None and status.scaling != scaling:
             self._set(connector, replace(status, scaling=scaling))

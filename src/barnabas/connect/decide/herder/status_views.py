@@ -20,7 +20,7 @@ from barnabas.connect.entities import (
 )
 from barnabas.connect.identifiers import ConnectorTaskId
 
-__all__ = ["connector_details", "connector_state", "reason_of", "task_details", "task_status", "waiting_text"]
+__all__ = ["connector_details", "connector_state", "task_details", "task_status", "waiting_text"]
 
 _DEAD_LETTERS = "errors.deadletterqueue.topic.name"
 
@@ -69,11 +69,6 @@ def task_details(task: ConnectorTaskId, status: Status) -> TaskDetails:
     )
 
 
-def reason_of(trace: str) -> str:
-    """Return the first line with text of a trace; empty if it has none."""
-    return next((line.strip() for line in trace.splitlines() if line.strip()), "")
-
-
 def _text(status: Status) -> str:
     return "\n".join(filter(None, (status.text, waiting_text(status.waits_for))))
 
@@ -87,5 +82,4 @@ def _last_failure(status: Status) -> LastFailure | None:
     failure = status.failure
     if failure is None:
         return None
-    reason = reason_of(failure.trace)
-    return LastFailure(failure.failed_ms, reason, failure.restarts, failure.restarts_max, failure.next)
+    return LastFailure(failure.failed_ms, failure.reason, failure.restarts, failure.restarts_max, failure.next)

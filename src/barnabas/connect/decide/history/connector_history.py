@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Collection
 
-from barnabas.connect.decide.herder.status_views import reason_of
 from barnabas.connect.decide.history.figure_ring import Figure, FigureRing, Resolution
 from barnabas.connect.decide.notices.failure_notice import FailureNotice, NoticeKind
 from barnabas.connect.entities import History, PastFailure
 from barnabas.connect.identifiers import ConnectorTaskId
 
-__all__ = ["COARSE", "FINE", "HOURS_MAX", "WorkerHistory"]
+__all__ = ["COARSE", "FAILURES_MAX", "FINE", "HOURS_MAX", "WorkerHistory"]
 
 FINE = Resolution(interval_ms=10_000, intervals_max=6 * 360)
 COARSE = Resolution(interval_ms=300_000, intervals_max=7 * 24 * 12)
@@ -27,7 +26,7 @@ _MINUTE_MS = 60_000
 _HOUR_MS = 3_600_000
 HOURS_MAX = COARSE.span_ms // _HOUR_MS
 _CONNECTORS_MAX = 500
-_FAILURES_MAX = 20
+FAILURES_MAX = 20
 _REASON_LENGTH_MAX = 500
 _SETTLING_MS = 3_000
 """How long after its end an interval is shown: until then its figures may be incomplete."""
@@ -36,7 +35,7 @@ _SETTLING_MS = 3_000
 class _ConnectorHistory:
     def __init__(self) -> None:
         self.rings = {resolution: FigureRing(resolution) for resolution in (FINE, COARSE)}
-        self.failures: deque[PastFailure] = deque(maxlen=_FAILURES_MAX)
+        self.failures: deque[PastFailure] = deque(maxlen=FAILURES_MAX)
 
     def note(self, figure: Figure, value: int, at_ms: int) -> None:
         for ring in self.rings.values():
@@ -56,7 +55,7 @@ class WorkerHistory:
     def notice(self, notice: FailureNotice) -> None:
         """Note a failure. A recovery is not in the history: its interval has records."""
         if notice.kind is not NoticeKind.RECOVERED:
-            self.failed(notice.unit, reason_of(notice.failure.trace), notice.now_ms)
+            self.failed(notice.unit, notice.failure.reason, notice.now_ms)
 
     def failed(self, unit: str | ConnectorTaskId, reason: str, at_ms: int) -> None:
         """Note the failure of a connector or task. A long reason is cut."""

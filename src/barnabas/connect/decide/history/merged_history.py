@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
+from barnabas.connect.decide.history.connector_history import FAILURES_MAX
 from barnabas.connect.decide.history.figure_ring import Figure
 from barnabas.connect.entities import History, MissingWorker
 
 __all__ = ["merged_history"]
-
-_FAILURES_MAX = 20
 
 
 def merged_history(own: History, others: Sequence[History], missing: Sequence[MissingWorker] = ()) -> History:
@@ -35,7 +34,7 @@ def merged_history(own: History, others: Sequence[History], missing: Sequence[Mi
         failures=[value or 0 for value in column(Figure.FAILURES)],
         skipped_records=[value or 0 for value in column(Figure.SKIPPED_RECORDS)],
         dead_letters=[value or 0 for value in column(Figure.DEAD_LETTERS)],
-        last_failures=failures[:_FAILURES_MAX],
+        last_failures=failures[:FAILURES_MAX],
         workers=sorted(set(chain.from_iterable(part.workers for part in parts))),
         missing=[*missing, *chain.from_iterable(part.missing for part in parts)],
     )

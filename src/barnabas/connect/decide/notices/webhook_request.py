@@ -51,7 +51,6 @@ def webhook_message(notice: FailureNotice, *, id_: str, group: str, worker: str)
     unit, failure = notice.unit, notice.failure
     is_task = isinstance(unit, ConnectorTaskId)
     is_over = notice.kind is NoticeKind.RECOVERED
-    trace = failure.trace.rstrip()
     document = {
         "id": id_,
         "type": f"{'task' if is_task else 'connector'}.{notice.kind}",
@@ -63,8 +62,8 @@ def webhook_message(notice: FailureNotice, *, id_: str, group: str, worker: str)
             "connector_type": notice.connector_type.value,
             "task": unit.task if isinstance(unit, ConnectorTaskId) else None,
             "failed_at": _iso(failure.failed_ms),
-            "reason": next((line.strip() for line in trace.splitlines() if line.strip()), ""),
-            "trace": "" if is_over else trace[:_TRACE_CHARACTERS_MAX],
+            "reason": failure.reason,
+            "trace": "" if is_over else failure.trace.rstrip()[:_TRACE_CHARACTERS_MAX],
             "restarts": failure.restarts,
             "restarts_max": failure.restarts_max,
             "next": _AFTER_RECOVERY if is_over else failure.next,
