@@ -20,7 +20,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from time import monotonic, perf_counter
-from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
@@ -34,6 +33,7 @@ from barnabas.connect.rest.cross_origin import CrossOriginRules
 from barnabas.connect.rest.host_names import HostNames
 from barnabas.connect.rest.media_types import accepts_json, is_json
 from barnabas.connect.rest.openapi import openapi_document
+from barnabas.connect.rest.query_parameters import query_parameters
 from barnabas.connect.rest.request_body import SMALL_BYTES, BodyLimits, BodyMemory, RequestBody, Sender
 from barnabas.connect.rest.request_freshness import FRESHNESS_HEADER
 from barnabas.connect.rest.request_log import AnsweredRequest, Outcome, RequestLog, one_line
@@ -55,7 +55,6 @@ from barnabas.connect.rest.url_paths import path_segments
 __all__ = ["ListenerKind", "Mount", "RestApplication", "RestRules"]
 
 REQUEST_TIMEOUT_S = 90.0
-_QUERY_FIELDS_MAX = 100
 _OPENAPI = ["openapi.json"]
 _OTHER_WORKER = "another worker"
 _SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
@@ -305,7 +304,7 @@ class _Exchange:
             method=self._method,
             path=self._path,
             query_string=self._query,
-            query=_query(self._query),
+            query=query_parameters(self._query),
             headers=self._headers,
             parameters=parameters,
             body=await self._body_for(route),
@@ -341,10 +340,3 @@ class _Exchange:
         server = self._scope.get("server") or ("localhost", None)
         host = self._headers.get("host") or f"{server[0]}:{server[1]}"
         return f"{self._scope['scheme']}://{host}"
-
-
-def _query(text: str) -> dict[str, list[str]]:
-    try:
-        return parse_qs(text, keep_blank_values=True, max_num_fields=_QUERY_FIELDS_MAX)
-    except ValueError:
-        raise BadRequest(f"The query has more than {_QUERY_FIELDS_MAX} fields.") from None

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from barnabas.connect.errors import BadRequest
-from barnabas.connect.rest.query_numbers import number_to
+from barnabas.connect.rest.query_parameters import number_to
 from barnabas.connect.rest.recent_log import LINES_MAX, RecentLog
 from tests.peers.rest_workers import RestWorkers
 
@@ -45,7 +45,9 @@ def test_a_trace_is_part_of_the_line_and_limited_in_length(kept: RecentLog) -> N
     assert len(line.message) == 8000
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "1001", "x", "", "9" * 5000, "000000001000000", "000000001" + "0" * 5000, "\u0663"])
+@pytest.mark.parametrize(
+    "text", ["0", "-1", "1001", "x", "", "9" * 5000, "000000001000000", "000000001" + "0" * 5000, "\u0663"]
+)
 def test_an_invalid_number_is_refused(text: str) -> None:
     with pytest.raises(BadRequest, match="1 to 1000"):
         number_to(LINES_MAX, "lines", text, 100)

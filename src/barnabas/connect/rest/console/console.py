@@ -12,7 +12,6 @@ import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import resources
-from urllib.parse import parse_qs
 
 import jinja2
 from starlette.datastructures import Headers
@@ -29,6 +28,7 @@ from barnabas.connect.rest.console.page_data import PageData
 from barnabas.connect.rest.console.static_files import StaticFiles
 from barnabas.connect.rest.console.views import ConnectorView, Setting, Totals, is_worker_address
 from barnabas.connect.rest.internal_client import encoded_segment
+from barnabas.connect.rest.query_parameters import query_parameters
 from barnabas.connect.rest.recent_log import LINES_MAX, RecentLog
 from barnabas.connect.rest.roles import ANONYMOUS, Role, User
 from barnabas.connect.rest.url_paths import path_segments
@@ -53,7 +53,6 @@ _HEADERS = {
 }
 _SAFE_METHODS = ("GET", "HEAD")
 _NO_PAGE = "This page does not exist."
-_QUERY_FIELDS_MAX = 20
 _LOG_LINES = 200
 
 
@@ -277,7 +276,7 @@ def _page_request(scope: Scope, user: User) -> ApiRequest:
         method="GET",
         path=scope["raw_path"].decode("ascii", "replace"),
         query_string=query,
-        query=parse_qs(query, max_num_fields=_QUERY_FIELDS_MAX),
+        query=query_parameters(query),
         headers=Headers(scope=scope),
         parameters={},
         body=b"",

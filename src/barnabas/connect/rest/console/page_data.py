@@ -5,6 +5,7 @@ The snapshot is always available, also during a rebalance. Slow answers are cach
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
@@ -38,6 +39,8 @@ __all__ = ["PageData"]
 T = TypeVar("T")
 
 _LETTERS = 50
+_GROUP_S = 10.0
+"""How long a page waits for all workers: the leader waits 5 s for each of the others, and may hang itself."""
 _UNASSIGNED = TaskState.UNASSIGNED.value
 
 
@@ -233,7 +236,10 @@ def _own_part_otherwise(
 
     async def ask() -> tuple[T | None, str]:
         try:
-            return await ask_all(), ""
+            async with asyncio.timeout(_GROUP_S):
+                return await ask_all(), ""
+        except TimeoutError:
+            problem = f"The leader did not answer within {_GROUP_S:g} s."
         except ConnectError as error:
             problem = str(error)
         try:

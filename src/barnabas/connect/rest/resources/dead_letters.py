@@ -6,7 +6,7 @@ from barnabas.connect.decide.tasks.dead_letter_records import LETTERS_MAX
 from barnabas.connect.entities import DeadLetters
 from barnabas.connect.errors import NotFound
 from barnabas.connect.rest.api_request import ApiRequest, Reply, Services
-from barnabas.connect.rest.query_numbers import number_to
+from barnabas.connect.rest.query_parameters import number_to
 from barnabas.connect.rest.route import CONNECTOR, Access, Parameter, Route
 
 __all__ = ["ROUTES", "get_dead_letters"]

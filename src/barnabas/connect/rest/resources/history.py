@@ -10,7 +10,7 @@ from barnabas.connect.entities import History, WorkerLoads
 from barnabas.connect.errors import BadRequest, NotFound
 from barnabas.connect.rest.api_request import ApiRequest, Reply, Services
 from barnabas.connect.rest.group_reads import GroupReads
-from barnabas.connect.rest.query_numbers import number_to
+from barnabas.connect.rest.query_parameters import number_to
 from barnabas.connect.rest.route import CONNECTOR, FORWARD, SCOPE, Access, Parameter, Route
 
 __all__ = ["ROUTES", "get_history", "get_workers"]

@@ -9,7 +9,7 @@ from barnabas.connect.errors import BadRequest
 from barnabas.connect.rest.api_request import ApiRequest, Reply, Services
 from barnabas.connect.rest.json_bodies import read_level
 from barnabas.connect.rest.logger_levels import level_named
-from barnabas.connect.rest.query_numbers import number_to
+from barnabas.connect.rest.query_parameters import number_to
 from barnabas.connect.rest.recent_log import LINES_MAX
 from barnabas.connect.rest.route import Access, Parameter, Route
 

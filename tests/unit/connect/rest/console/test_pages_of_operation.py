@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -79,6 +80,22 @@ async def test_a_missing_worker_and_a_rebalance_are_named(site: Site) -> None:
     assert page.all("svg")
 
 
+async def test_a_leader_that_hangs_does_not_hide_the_part_of_this_worker(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.connect.rest.console.page_data._GROUP_S", 0.01)
+
+    async def hang() -> list[str]:
+        await asyncio.Event().wait()
+        return []
+
+    monkeypatch.setattr(site.workers.herders["A"], "other_workers", hang)
+    page = await site.page(SINK)
+    assert "Only the part of this worker is known: The leader did not answer within 0.01 s." in page.text
+    assert page.all("svg")
+    assert "127.0.0.1:29511 (this one)" in _words(await site.page("/console/workers"))
+
+
 async def test_a_worker_without_a_history_says_so(site: Site) -> None:
     site.workers.figures["A"].is_kept = False
     page = await site.page(SINK)
@@ -115,6 +132,7 @@ async def test_the_log_is_filtered_by_level_and_connector(site: Site) -> None:
     assert "No line matches" in nothing.text
     assert [option["value"] for option in nothing.all("option") if "selected" in option] == ["WARN", "gone"]
     assert (await site.get("/console/log?level=LOUD")).status_code == 400
+    assert (await site.get("/console/log?" + "&".join(["level=INFO"] * 101))).status_code == 400
 
 
 async def test_the_log_quotes_data_so_a_reader_does_not_see_it(guarded_site: Site) -> None:
