@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from barnabas.connect.decide.herder.status_views import waiting_text
 from barnabas.connect.decide.history.connector_history import WorkerHistory
 from barnabas.connect.decide.history.figure_ring import Figure
+from barnabas.connect.decide.lag.consumer_lag import GroupLag, PartitionLag, SinkGroup
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.tasks.task_progress import QueryPlan, TaskProgress
 from barnabas.connect.decide.validation.connector_validation import ConnectorValidation, ValidationDefaults
@@ -26,7 +27,6 @@ from barnabas.connect.entities import (
 from barnabas.connect.errors import ConnectError, NotFound
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 from barnabas.connect.rest.console.console import PREFIX, Console
-from barnabas.connect.rest.console.consumer_lag import GroupLag, PartitionLag, SinkGroup
 from barnabas.connect.rest.console.page_data import PageData
 from barnabas.connect.rest.group_reads import GroupReads
 from barnabas.connect.rest.recent_log import RecentLog

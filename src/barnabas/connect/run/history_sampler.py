@@ -16,10 +16,10 @@ from barnabas.connect.decide.herder.herder import Herder
 from barnabas.connect.decide.history.connector_history import FINE, WorkerHistory
 from barnabas.connect.decide.history.counter_growth import CounterGrowth
 from barnabas.connect.decide.history.figure_ring import Figure
+from barnabas.connect.decide.lag.consumer_lag import LagSource
+from barnabas.connect.decide.lag.sink_groups import SinkGroups
 from barnabas.connect.decide.tasks.task_progress import TaskInsight
 from barnabas.connect.identifiers import ConnectorTaskId
-from barnabas.connect.rest.console.consumer_lag import LagSource
-from barnabas.connect.rest.console.sink_groups import SinkGroups
 
 __all__ = ["HistorySampler"]
 

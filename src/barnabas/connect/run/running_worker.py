@@ -26,6 +26,7 @@ from barnabas.common.errors import Terminal
 from barnabas.connect.decide.group.membership_events import MembershipEvent
 from barnabas.connect.decide.herder.herder import Herder
 from barnabas.connect.decide.history.connector_history import WorkerHistory
+from barnabas.connect.decide.lag.sink_groups import SinkGroups
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.tasks.task_progress import TaskInsight
 from barnabas.connect.decide.tasks.task_runtime import TaskRuntime
@@ -34,10 +35,9 @@ from barnabas.connect.metrics.task_metrics import MeasuredTasks
 from barnabas.connect.metrics.worker_metrics import WorkerMetrics
 from barnabas.connect.rest.application import Mount
 from barnabas.connect.rest.console.console import PREFIX, Console
-from barnabas.connect.rest.console.group_lag import AdminLags
 from barnabas.connect.rest.console.page_data import PageData
-from barnabas.connect.rest.console.sink_groups import SinkGroups
 from barnabas.connect.rest.rest_server import RestServer
+from barnabas.connect.run.admin_lags import AdminLags
 from barnabas.connect.run.dead_letter_reader import DeadLetterReader
 from barnabas.connect.run.group_client import GroupClient
 from barnabas.connect.run.herder_setup import group_settings, herder_settings, key_rotation

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.common.topic_partition import TopicPartition
+from barnabas.connect.decide.lag.consumer_lag import GroupLag, LagSource, SinkGroup
+from barnabas.connect.decide.lag.sink_groups import SinkGroups
 from barnabas.connect.identifiers import TargetState
-from barnabas.connect.rest.console.consumer_lag import GroupLag, LagSource, SinkGroup
-from barnabas.connect.rest.console.sink_groups import SinkGroups
 
 if TYPE_CHECKING:
     from barnabas.connect.decide.herder.herder import Herder

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from barnabas.common.system_clock import SystemClock
 from barnabas.connect.decide.history.connector_history import WorkerHistory
 from barnabas.connect.decide.history.counter_growth import CounterGrowth
+from barnabas.connect.decide.lag.consumer_lag import GroupLag, PartitionLag, SinkGroup
+from barnabas.connect.decide.lag.sink_groups import SinkGroups
 from barnabas.connect.decide.tasks.task_progress import TaskProgress
 from barnabas.connect.identifiers import ConnectorTaskId
-from barnabas.connect.rest.console.consumer_lag import GroupLag, PartitionLag, SinkGroup
-from barnabas.connect.rest.console.sink_groups import SinkGroups
 from barnabas.connect.run.history_sampler import HistorySampler
 from tests.peers.scripted_herder import ScriptedCluster, ScriptedHerder
 

@@ -9,9 +9,9 @@ import pytest
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.decide.backing_stores.config_records import task_commit_record, task_record
 from barnabas.connect.decide.herder.autoscaling import Autoscaling
+from barnabas.connect.decide.lag.consumer_lag import GroupLag, PartitionLag, SinkGroup
 from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS
 from barnabas.connect.identifiers import ConnectorTaskId
-from barnabas.connect.rest.console.consumer_lag import GroupLag, PartitionLag, SinkGroup
 from barnabas.connect.run.sink_lags import SinkLags
 from tests.unit.connect.decide.herder.herder_driver import SINK, SOURCE, HerderDriver, connector, started
 

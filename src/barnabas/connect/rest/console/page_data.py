@@ -11,6 +11,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from barnabas.connect.decide.herder.herder import Herder
+from barnabas.connect.decide.lag.consumer_lag import GroupLag, LagSource
+from barnabas.connect.decide.lag.sink_groups import SinkGroups
+from barnabas.connect.decide.lag.throughput import Rates
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.tasks.task_progress import QueryPlan, TaskInsight
 from barnabas.connect.entities import (
@@ -28,9 +31,6 @@ from barnabas.connect.errors import ConnectError, NotFound
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TaskState
 from barnabas.connect.rest.api_request import DeadLetterSource
 from barnabas.connect.rest.console.answer_cache import AnswerCache
-from barnabas.connect.rest.console.consumer_lag import GroupLag, LagSource
-from barnabas.connect.rest.console.sink_groups import SinkGroups
-from barnabas.connect.rest.console.throughput import Rates
 from barnabas.connect.rest.console.views import ConnectorView, TaskView, task_view
 from barnabas.connect.rest.group_reads import GroupReads, Sender
 

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.decide.herder.status_views import waiting_text
-from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, parse_partitions
+from barnabas.connect.decide.lag.consumer_lag import GroupLag
 from barnabas.connect.decide.tasks.task_progress import TaskProgress
-from barnabas.connect.decide.validation.connector_rules import consumer_group_of
 from barnabas.connect.entities import (
     ConnectorDetails,
-    ConnectorInfo,
-    ConnectorStatus,
     LastFailure,
     TaskDetails,
     TaskStatus,
 )
-from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TaskState
-from barnabas.connect.rest.console.consumer_lag import GroupLag
+from barnabas.connect.identifiers import ConnectorTaskId, TaskState
 
 __all__ = [
     "ConnectorView",
@@ -29,16 +23,13 @@ __all__ = [
     "Setting",
     "TaskView",
     "Totals",
-    "group_of",
     "is_worker_address",
-    "partitions_of",
     "task_view",
 ]
 
 _SECRET = re.compile(r"(password|passphrase|secret|jaas\.config|token|credentials?|(^|\.)key)$", re.IGNORECASE)
 _REFERENCE = re.compile(r"\$\{[^}]*\}")
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
-_OTHER_CLUSTER = ("consumer.override.bootstrap.servers", "admin.override.bootstrap.servers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,24 +184,6 @@ def task_view(task: ConnectorTaskId, status: TaskStatus, *, is_here: bool) -> Ta
 
 def _restart(failure: LastFailure | None) -> str:
     return "" if failure is None or not failure.restarts else f" (restart {failure.restarts} of {failure.restarts_max})"
-
-
-def group_of(info: ConnectorInfo, status: ConnectorStatus | None) -> str | None:
-    """Return the consumer group of a sink; None if it is on another cluster."""
-    type_ = info.type if info.type is not ConnectorType.UNKNOWN or status is None else status.type
-    if type_ is not ConnectorType.SINK or any(info.config.get(name) for name in _OTHER_CLUSTER):
-        return None
-    group = consumer_group_of(info.name, info.config)
-    return None if _REFERENCE.search(group) else group
-
-
-def partitions_of(task_configs: Iterable[Mapping[str, str | None]]) -> frozenset[TopicPartition]:
-    """Return the partitions of a sink's tasks. Tasks of another kind of worker name none."""
-    partitions: set[TopicPartition] = set()
-    for config in task_configs:
-        with suppress(ValueError):
-            partitions.update(parse_partitions(config.get(TASK_PARTITIONS) or "{}"))
-    return frozenset(partitions)
 
 
 def is_worker_address(worker_id: str) -> bool:

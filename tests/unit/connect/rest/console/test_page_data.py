@@ -16,13 +16,14 @@ from barnabas.clients.admin.partitions import ListedOffset, OffsetSpec
 from barnabas.clients.admin.results import Results
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_partition import TopicPartition
+from barnabas.connect.decide.lag.consumer_lag import GroupLag, PartitionLag, SinkGroup
+from barnabas.connect.decide.lag.sink_groups import group_of, partitions_of
+from barnabas.connect.decide.lag.throughput import Rates
 from barnabas.connect.entities import ConnectorInfo
 from barnabas.connect.identifiers import ConnectorType
 from barnabas.connect.rest.console.answer_cache import AnswerCache
-from barnabas.connect.rest.console.consumer_lag import GroupLag, PartitionLag, SinkGroup
-from barnabas.connect.rest.console.group_lag import AdminLags
-from barnabas.connect.rest.console.throughput import Rates
-from barnabas.connect.rest.console.views import Failure, group_of, partitions_of
+from barnabas.connect.rest.console.views import Failure
+from barnabas.connect.run.admin_lags import AdminLags
 
 
 @given(st.integers(0, 10**6), st.integers(1, 1000), st.integers(2, 60))

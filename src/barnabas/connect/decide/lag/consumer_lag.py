@@ -1,4 +1,4 @@
-"""The lag of consumer groups behind the ends of their partitions, as the console shows it."""
+"""The lag of consumer groups behind the ends of their partitions."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from barnabas.clients.admin.errors import AdminError
 from barnabas.clients.admin.partitions import OffsetSpec
 from barnabas.clients.errors import ClientError
 from barnabas.common.error_code import ErrorCode
-from barnabas.connect.rest.console.consumer_lag import GroupLag, PartitionLag, SinkGroup
-from barnabas.connect.rest.console.throughput import Rates
+from barnabas.connect.decide.lag.consumer_lag import GroupLag, PartitionLag, SinkGroup
+from barnabas.connect.decide.lag.throughput import Rates
 
 if TYPE_CHECKING:
     from barnabas.clients.admin.client import AdminClient
