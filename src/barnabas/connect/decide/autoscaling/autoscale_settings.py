@@ -19,7 +19,7 @@ _MIN = "barnabas.tasks.autoscale.min"
 _CATCH_UP = "barnabas.tasks.autoscale.catch.up.ms"
 _COOL_DOWN = "barnabas.tasks.autoscale.cool.down.ms"
 _TASKS_MAX = "tasks.max"
-_OTHER_CLUSTER = "consumer.override.bootstrap.servers"
+_OTHER_CLUSTER = ("consumer.override.bootstrap.servers", "admin.override.bootstrap.servers")
 
 _Config = Mapping[str, str | None]
 
@@ -81,7 +81,7 @@ def autoscale_problems(connector: type[Connector], config: _Config) -> list[tupl
     if int(str(values[_MIN])) > tasks_max:
         text = f"it is more than tasks.max ({tasks_max}), the largest number of tasks. Raise tasks.max, or lower it"
         problems.append((_MIN, f"Invalid value {values[_MIN]} for configuration {_MIN}: {text}"))
-    if config.get(_OTHER_CLUSTER):
-        text = f"the worker reads the lag from its own cluster, and {_OTHER_CLUSTER} names another. Omit one of them"
+    for name in filter(config.get, _OTHER_CLUSTER):
+        text = f"the worker reads the lag from its own cluster, and {name} names another. Omit one of them"
         problems.append((AUTOSCALE_ENABLE, prefix + text))
     return problems

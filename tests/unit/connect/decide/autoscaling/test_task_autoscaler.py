@@ -264,5 +264,6 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
     [(name, text)] = autoscale_problems(_Sink, {**config, "barnabas.tasks.autoscale.min": "5"})
     assert name == "barnabas.tasks.autoscale.min"
     assert "more than tasks.max (4)" in text
-    [(_, text)] = autoscale_problems(_Sink, {**config, "consumer.override.bootstrap.servers": "other:9092"})
-    assert "names another" in text
+    for client in ("consumer", "admin"):
+        [(_, text)] = autoscale_problems(_Sink, {**config, f"{client}.override.bootstrap.servers": "other:9092"})
+        assert f"{client}.override.bootstrap.servers names another" in text
