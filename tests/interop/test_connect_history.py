@@ -71,7 +71,7 @@ def test_a_group_has_one_history_and_shows_what_offsets_would_change(barnabas_no
                 for worker in (first, second):
                     found = (await worker.request("GET", f"{PATH}/history")).json()
                     assert found["workers"] == both
-                    assert _known(found, "lag") == [100]
+                    assert set(_known(found, "lag")) == {100}  # The worker may have sampled, too.
                     assert [past["reason"] for past in found["last_failures"]] == ["the disk is full"]
                     page = (await worker.client.get(f"{worker.url}/console{PATH}/history?hours=6")).text
                     assert "the disk is full" in page

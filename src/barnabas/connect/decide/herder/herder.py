@@ -373,6 +373,7 @@ class Herder:
         self.connector_error(connector, trace, retriable=False)
 
     def _failed(self, unit: Unit, trace: str, *, retriable: bool) -> None:
+        trace = trace.encode(errors="backslashreplace").decode()  # Half of a surrogate pair can't be written as JSON.
         trace = naming_worker(trace, self.context.settings.worker_id)  # Any worker may show the status.
         what_next = self.automatic_restarts.failed(unit, retriable=retriable)
         log.error("%s has failed: %s\n%s", named(unit), trace.rstrip(), what_next)

@@ -313,3 +313,11 @@ def test_a_broken_field_of_ours_does_not_hide_a_status() -> None:
     value = {"state": "RUNNING", "trace": None, "worker_id": "x:1", "generation": 1, "barnabas": {"dead_letters": "x"}}
     driver.herder.replay_status(b"status-task-c-0", json.dumps(value).encode())
     assert driver.herder.statuses.task_status(TASK).state == "RUNNING"
+
+
+def test_a_trace_with_half_of_a_surrogate_pair_is_a_failure_as_any_other(driver: HerderDriver) -> None:
+    """Python writes the name of a file that is not UTF-8 so."""
+    event(driver, TaskFailed(TASK, "OSError: can't open 'orders\udcff'"))
+    failure = details(driver).last_failure
+    assert failure is not None
+    assert failure.reason == r"OSError: can't open 'orders\udcff'"
