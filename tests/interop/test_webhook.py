@@ -257,6 +257,7 @@ def test_a_worker_reports_failures_and_the_recovery_of_a_task(
             webhook = worker.running._webhook
             assert webhook is not None
             await eventually(lambda: webhook.sent == 3)
+            assert receiver.url not in worker.running._secrets.hide(f"HTTP Request: POST {receiver.url}")
             page = (await worker.client.get(f"{worker.url}/metrics")).text
             assert "barnabas_connect_webhook_sent_total 3.0" in page
 

@@ -120,7 +120,7 @@ class RunningWorker:
             admin_properties=config.admin_properties,
             offset_reset=self._offset_reset,
         )
-        self._webhook = _webhook_of(config, rest, clock)
+        self._webhook = _webhook_of(config, rest, clock, secrets)
         self.herder = Herder(
             herder_settings(config, worker_id=rest.worker_id, url=rest.advertised_url),
             registry,
@@ -282,10 +282,12 @@ class RunningWorker:
         await self._parts.aclose()
 
 
-def _webhook_of(config: WorkerConfig, rest: RestServer, clock: Clock) -> Webhook | None:
+def _webhook_of(config: WorkerConfig, rest: RestServer, clock: Clock, secrets: KnownSecrets) -> Webhook | None:
     settings = WebhookSettings.of(config)
     if settings is None:
         return None
+    if settings.url.rstrip("/") != settings.server:
+        secrets.add([settings.url])  # An admin may have the logger of httpx write each URL.
     return Webhook(
         settings, group=config.group_id, worker=rest.worker_id, clock=clock, new_id=lambda: f"msg_{uuid4().hex}"
     )
