@@ -112,7 +112,10 @@ class _Session:
     """One shell with its output."""
 
     def __init__(self, options: SqlOptions, settings: ShellSettings) -> None:
-        topics = ClusterTopics(options.cluster())
+        cluster = options.cluster()
+        for warning in cluster.warnings:
+            _note(warning)
+        topics = ClusterTopics(cluster)
         self._settings = settings
         self._topics = topics
         self._queries = Queries(topics, options.client_properties(), settings, _say)
