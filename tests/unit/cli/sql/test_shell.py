@@ -41,6 +41,7 @@ class FakeSpark:
         self.texts: list[str] = []
         self.limits: list[int | None] = []
         self.is_closed = False
+        self.is_running = True
         FakeSpark.running.append(self)
 
     def start(self, conf: Mapping[str, str], packages: Sequence[str]) -> None:
@@ -63,6 +64,9 @@ class FakeSpark:
     def run(self, text: str, rows_max: int | None = None) -> Any:
         self.texts.append(text)
         self.limits.append(rows_max)
+        if text == "SELECT killed":
+            self.is_running = False
+            raise ConnectionRefusedError("Connection refused")
         return type("Rows", (), {"columns": self.columns, "rows": iter(self.rows)})
 
     def cancel(self) -> None: ...
@@ -295,6 +299,12 @@ def test_why_spark_does_not_start_is_said(run: Run, spark: type[FakeSpark], monk
     monkeypatch.setattr(spark, "error", SparkUnavailable("Spark needs Java, and none was found."))
     status, _, err = run("SELECT 1")
     assert (status, err) == (1, "barnabas sql: Spark needs Java, and none was found.\n")
+
+
+def test_a_java_that_was_killed_is_an_error_of_its_statement(run: Run) -> None:
+    status, _, err = run("SELECT killed")
+    assert status == 1
+    assert err.startswith("barnabas sql: Spark has ended unexpectedly: its Java process was killed or failed\n  next: ")
 
 
 def test_a_value_that_spark_refuses_is_not_kept(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
