@@ -15,6 +15,7 @@ from barnabas.cli.arguments.parameter import Parameter
 from barnabas.cli.arguments.standard_input import STANDARD_INPUT, read_file
 from barnabas.cli.output.exit_status import DONE, FAILED
 from barnabas.cli.sql.cluster_topics import ClusterTopics
+from barnabas.cli.sql.interruption import exit_at_signals
 from barnabas.cli.sql.options import SqlOptions
 from barnabas.cli.sql.pipelines import Pipelines
 from barnabas.cli.sql.prompt import Prompt, history_file
@@ -75,16 +76,17 @@ def sql(
     if execute and file is not None:
         raise UsageError("--execute and --file can't be used together")
     session = _Session(options, _settings(set_, options.output))
-    try:
-        if execute:
-            return session.run_script(";\n".join(execute))
-        if file is not None:
-            return session.run_script(_read(file))
-        if sys.stdin.isatty():
-            return session.interact()
-        return session.run_script(_read(STANDARD_INPUT))
-    finally:
-        session.close()
+    with exit_at_signals():
+        try:
+            if execute:
+                return session.run_script(";\n".join(execute))
+            if file is not None:
+                return session.run_script(_read(file))
+            if sys.stdin.isatty():
+                return session.interact()
+            return session.run_script(_read(STANDARD_INPUT))
+        finally:
+            session.close()
 
 
 def _settings(given: Sequence[str] | None, output: str) -> ShellSettings:
@@ -112,7 +114,10 @@ class _Session:
     """One shell with its output."""
 
     def __init__(self, options: SqlOptions, settings: ShellSettings) -> None:
-        topics = ClusterTopics(options.cluster())
+        cluster = options.cluster()
+        for warning in cluster.warnings:
+            _note(warning)
+        topics = ClusterTopics(cluster)
         self._settings = settings
         self._topics = topics
         self._queries = Queries(topics, options.client_properties(), settings, _say)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
+from barnabas.cli.records.times import time_of
 from barnabas.cli.sql.read_points import EARLIEST, ReadPoint, parse_read_point
 from barnabas.cli.sql.shell_settings import ShellSettings
 from barnabas.cli.sql.statement_errors import StatementError
@@ -83,8 +83,7 @@ def pipeline_inputs(
 
     Inputs that its own settings declare are omitted. Raise StatementError for a name that no input can have.
     """
-    own = set(listed(given.get(_INPUTS, "")))
-    own |= {key.split(".")[1] for key in given if key.startswith(f"{_INPUTS}.") and key.count(".") > 1}
+    own = _own_inputs(given)
     found: dict[str, InputView | None] = {}
     for name in names:
         text = str(name)
@@ -110,15 +109,19 @@ def pipeline_config(
     Raise StatementError for a view that begins where no pipeline can.
     """
     config = {_CLASS: SQL_PIPELINE, "tasks.max": "1", _QUERY: statement.query}
-    own = list(listed(statement.options.get(_INPUTS, "")))
-    own += [key.split(".")[1] for key in statement.options if key.startswith(f"{_INPUTS}.") and key.count(".") > 1]
     for name, view in inputs.items():
         view = implicit_view(name) if view is None else view
         config |= {f"{_INPUTS}.{name}.{key}": value for key, value in view.options.items()}
         if view.start is not None:
             config[f"{_INPUTS}.{name}.start"] = _pipeline_start(name, settings.point("start", view.start))
-    config[_INPUTS] = ",".join(dict.fromkeys([*own, *inputs]))
+    config[_INPUTS] = ",".join(dict.fromkeys([*_own_inputs(statement.options), *inputs]))
     return config | {key: value for key, value in statement.options.items() if key != _INPUTS}
+
+
+def _own_inputs(settings: Mapping[str, str]) -> list[str]:
+    """Return the inputs that settings list or declare. A name may occur twice."""
+    declared = [key.split(".")[1] for key in settings if key.startswith(f"{_INPUTS}.") and key.count(".") > 1]
+    return [*listed(settings.get(_INPUTS, "")), *declared]
 
 
 def altered_config(
@@ -159,8 +162,7 @@ def _pipeline_start(name: str, point: ReadPoint) -> str:
         )
     if point.timestamp < 0:
         return "earliest" if point.timestamp == EARLIEST else "latest"
-    moment = datetime.fromtimestamp(point.timestamp / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return time_of(point.timestamp)
 
 
 def _problems(error: InvalidDeclaration) -> str:

@@ -1,12 +1,16 @@
-"""Run work that Ctrl-C cancels, without leaving it half done on the thread that prints."""
+"""Run work that Ctrl-C cancels, without leaving it half done on the thread that prints, and end in order."""
 
 from __future__ import annotations
 
+import signal
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Generic, TypeVar
 
-__all__ = ["interruptible"]
+__all__ = ["exit_at_signals", "interruptible"]
 
 T = TypeVar("T")
 
@@ -47,6 +51,26 @@ def interruptible(work: Callable[[], T], cancel: Callable[[], None]) -> T:
         _join(thread)
         raise
     return outcome.get()
+
+
+@contextmanager
+def exit_at_signals() -> Iterator[None]:
+    """In the block, SIGTERM and SIGHUP (of a closed terminal) raise SystemExit, so that its clean-up runs.
+
+    Signals that the process ignores, as below nohup, stay ignored.
+    """
+    numbers = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, _exit)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _exit(number: int, _: FrameType | None) -> None:
+    sys.exit(128 + number)  # The status that a shell reports for a process that the signal has ended.
 
 
 def _join(thread: threading.Thread) -> None:

@@ -38,6 +38,8 @@ class SqlOptions(WorkerOptions):
         return {**properties, "bootstrap.servers": given}
 
     def _of_cluster(self) -> ClusterOptions:
+        # Without the option, the timeouts in the file of properties count.
+        timeout = None if self.timeout == WorkerOptions.timeout else self.timeout
         return ClusterOptions(
-            bootstrap_server=self.bootstrap_server, command_config=self.command_config, timeout=self.timeout
+            bootstrap_server=self.bootstrap_server, command_config=self.command_config, timeout=timeout
         )

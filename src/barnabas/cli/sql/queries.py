@@ -77,7 +77,7 @@ class Queries:
                     give(Result(["plan"], [(plan,) for plan in plans], text="\n".join(plans)))
                 else:
                     give(Result(found.columns, found.rows))
-            except (StatementError, OSError):
+            except (StatementError, BrokenPipeError):  # The reader of the output has closed the pipe.
                 raise
             except Exception as error:
                 raise self._plain(error, statement.text) from error
@@ -164,10 +164,12 @@ class Queries:
                 advice=f"start a new shell, and declare the view or SET packages = {missing[0]} before the first query",
             )
 
-    @staticmethod
-    def _plain(error: Exception, statement: str) -> StatementError:
+    def _plain(self, error: Exception, statement: str) -> StatementError:
         from barnabas.connect_spark.sql_shell.plain_errors import plain_error
 
+        if self._spark is not None and not self._spark.is_running:
+            advice = "the next query starts it again, without the views and functions that queries have created"
+            return StatementError("Spark has ended unexpectedly: its Java process was killed or failed", advice=advice)
         found = plain_error(error, statement)
         return StatementError(found.text, start=found.start, length=found.length, advice=found.advice)
 

@@ -58,7 +58,8 @@ def parse_read_point(text: str, setting: str, now_ms: int) -> ReadPoint:
             raise ValueError(f"{setting} {text}: 'last' is only for start; write {_FORMS}")
         return ReadPoint(last=int(found[1]))
     try:
-        return ReadPoint(timestamp=parse_point(text, setting, now_ms))
+        # A negative number would be one of the two above, or another that a request for offsets gives a meaning.
+        return ReadPoint(timestamp=max(0, parse_point(text, setting, now_ms)))
     except UsageError:
         also = ", or 'last 100'" if setting == "start" else ""
         raise ValueError(f"{setting} {text or '(empty)'}: write {_FORMS}{also}") from None

@@ -6,12 +6,17 @@ import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from itertools import islice
-from typing import Any, TextIO
+from math import isfinite
+from typing import TYPE_CHECKING, Any, TextIO
 
 from barnabas.cli.output.table import Sheet, show
 from barnabas.cli.sql.statement_errors import StatementError
 from barnabas.common.printable import printable
+
+if TYPE_CHECKING:
+    import msgspec
 
 __all__ = ["Result", "plain", "print_result"]
 
@@ -25,7 +30,7 @@ class Result:
     rows: Iterable[Sequence[Any]] = ()
     notes: Sequence[str] = ()
     text: str = ""
-    """Printed unchanged in place of a table: a plan, or help."""
+    """Printed unchanged in place of a table: a plan. Without columns, as for help, in place of JSON and CSV, too."""
     done: str = ""
     """What a statement did that has no rows."""
 
@@ -36,6 +41,11 @@ def print_result(result: Result, output: str, out: TextIO, *, rows_max: int) -> 
     A table shows at most ``rows_max`` rows. Raise StatementError for columns that JSON can't have.
     """
     write = _write_escaped(out) if out.isatty() else out.write
+    if result.text and (output == "table" or not result.columns):
+        out.write(result.text if result.text.endswith("\n") else f"{result.text}\n")
+        return []
+    if not result.columns:
+        return []
     match output:
         case "json":
             _print_json(result, write)
@@ -47,11 +57,6 @@ def print_result(result: Result, output: str, out: TextIO, *, rows_max: int) -> 
 
 
 def _print_table(result: Result, out: TextIO, rows_max: int) -> list[str]:
-    if result.text:
-        out.write(result.text if result.text.endswith("\n") else f"{result.text}\n")
-        return []
-    if not result.columns:
-        return []
     rows = list(islice(result.rows, rows_max + 1))
     sheet = Sheet(columns=result.columns)
     for row in rows[:rows_max]:
@@ -80,8 +85,6 @@ def _print_json(result: Result, write: Write) -> None:
 
 
 def _print_csv(result: Result, write: Write) -> None:
-    if not result.columns:
-        return
     writer = csv.writer(_Lines(write), lineterminator="\n")
     writer.writerow(result.columns)
     for row in result.rows:
@@ -96,17 +99,27 @@ class _Lines:
 
 
 def _text(value: Any) -> str:
-    """Return the text of a cell: nested values and bytes as in JSON, without quotes around texts."""
+    """Return the text of a cell: values as in JSON, without quotes around texts, dates, bytes and intervals."""
     value = plain(value)
     if value is None:
         return NULL
-    return value if isinstance(value, str) else _json(value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and not isfinite(value):  # JSON has null for them, and they are not NULL.
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+    text = _json(value)
+    return text[1:-1] if text.startswith('"') else text
 
 
 def _json(value: object) -> str:
+    return _encoder().encode(value).decode()
+
+
+@cache
+def _encoder() -> msgspec.json.Encoder:
     import msgspec
 
-    return msgspec.json.Encoder(decimal_format="number").encode(value).decode()
+    return msgspec.json.Encoder(decimal_format="number")
 
 
 def plain(value: Any) -> Any:

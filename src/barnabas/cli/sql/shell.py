@@ -285,11 +285,11 @@ class Shell:
                 return Result(["setting", "value", "meaning"], self.settings.listing())
             if statement.value is None:
                 return Result(["setting", "value"], [(statement.name, self.settings[statement.name])])
+            if statement.name.startswith(SPARK):
+                self._queries.set(statement.name, statement.value)  # Before it is kept: Spark may refuse the value.
             self.settings.set(statement.name, statement.value)
         except ValueError as error:
             raise StatementError(str(error), advice="SET lists the settings") from error
-        if statement.name.startswith(SPARK):
-            self._queries.set(statement.name, statement.value)
         return Result(done=f"{statement.name} = {self.settings[statement.name]}")
 
     def _reset(self, statement: Reset) -> Result:

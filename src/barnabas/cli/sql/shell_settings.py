@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
+from barnabas.cli.output.advice import nearest
 from barnabas.cli.sql.read_points import ReadPoint, parse_read_point
 
 __all__ = ["OUTPUTS", "PACKAGES", "SPARK", "ShellSettings"]
@@ -86,8 +86,8 @@ class ShellSettings:
     @staticmethod
     def _check_name(name: str) -> None:
         if name not in _DEFAULTS:
-            near = get_close_matches(name, _DEFAULTS, 1)
-            hint = f"did you mean {near[0]}? " if near else ""
+            near = nearest(name, _DEFAULTS)
+            hint = f"did you mean {near}? " if near else ""
             raise ValueError(f"{name} is not a setting: {hint}there are {', '.join(_DEFAULTS)}, and Spark's: spark.*")
 
 

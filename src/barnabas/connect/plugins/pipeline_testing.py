@@ -56,7 +56,7 @@ class Batches:
 
 
 class PipelineKit:
-    """One pipeline with its settings. Raise ConfigException for settings that it does not take."""
+    """One pipeline with its settings. Raise ValueError for settings that it does not take."""
 
     def __init__(self, pipeline: Pipeline | str, settings: Mapping[str, str] | None = None) -> None:
         """``pipeline`` is a function with ``@pipeline``, or the text of a query in SQL."""
@@ -67,6 +67,8 @@ class PipelineKit:
             if unknown:
                 raise ValueError(f"{pipeline.full_name} has no setting {', '.join(unknown)}")
             self._settings = pipeline.config_def.parse(settings or {})
+        elif settings:
+            raise ValueError(f"a query in SQL has no settings of its own: {', '.join(sorted(settings))}")
 
     def run(self, spark: SparkSession, **inputs: Rows | DataFrame) -> list[Row]:
         """Run it once over the inputs, and return its rows."""

@@ -5,12 +5,13 @@ Its log and scratch files are in a temporary folder, which goes with it. Times a
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from barnabas.connect_spark.sql.declarations import InputDeclaration
 from barnabas.connect_spark.sql.input_frames import input_frame
 from barnabas.connect_spark.sql.query_error_loggers import silence_query_errors
 from barnabas.connect_spark.sql_shell.row_values import row_reader
+from barnabas.spark.errors import SparkUnavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,16 +56,23 @@ class ShellSpark:
         self._stack = ExitStack()
         self._session: SparkSession | None = None
         self._packages: tuple[str, ...] = ()
+        self._exit_status: Callable[[], int | None] = lambda: None
+        """The exit status of the JVM; None while it runs."""
+
+    @property
+    def is_running(self) -> bool:
+        return self._session is not None and self._exit_status() is None
 
     @property
     def packages(self) -> tuple[str, ...] | None:
-        """The packages that the session has; None before it starts."""
-        return None if self._session is None else self._packages
+        """The packages that the session has; None while none runs."""
+        return self._packages if self.is_running else None
 
     def start(self, conf: Mapping[str, str], packages: Sequence[str]) -> None:
-        """Start it if it does not run. Raise SparkUnavailable."""
-        if self._session is not None:
+        """Start it if it does not run, also after its JVM has ended. Raise SparkUnavailable."""
+        if self.is_running:
             return
+        self.close()
         directory = Path(tempfile.mkdtemp(prefix="barnabas-sql-"))
         cores = min(_CORES_MAX, os.cpu_count() or 1)
         settings = SparkSettings(
@@ -79,11 +88,17 @@ class ShellSpark:
         os.environ["TZ"] = "UTC"  # PySpark returns times as those of this process.
         time.tzset()
         began_s = time.monotonic()
-        running = ExitStack()
-        session, _ = start_embedded(running, settings, notify=self._notify)
-        # A failed start leaves the folder, because its error names the log in it.
-        self._stack.callback(shutil.rmtree, directory, ignore_errors=True)
-        self._stack.callback(running.close)
+        with ExitStack() as starting:  # Ctrl-C removes what the start has made.
+            logging.getLogger().addFilter(_is_not_interruption)
+            starting.callback(logging.getLogger().removeFilter, _is_not_interruption)
+            starting.callback(shutil.rmtree, directory, ignore_errors=True)
+            try:
+                session, self._exit_status = start_embedded(starting, settings, notify=self._notify)
+            except SparkUnavailable:
+                if any(directory.iterdir()):
+                    starting.pop_all()  # The error names the log in the folder.
+                raise
+            self._stack = starting.pop_all()
         self.use(session, packages)
         self._notify(f"Spark is ready after {time.monotonic() - began_s:.1f} s")
 
@@ -94,12 +109,9 @@ class ShellSpark:
 
     def set(self, name: str, value: str | None) -> None:
         """Change or remove a setting of the running session. Raise PySpark's error for one that can't change."""
-        if self._session is not None:
-            conf = self._session.conf
+        if self.is_running:
+            conf = self._running.conf
             conf.unset(name) if value is None else conf.set(name, value)
-
-    def has_view(self, name: str) -> bool:
-        return self._session is not None and self._session.catalog.tableExists(_quoted(name))
 
     def define(
         self, name: str, declaration: InputDeclaration, client: Mapping[str, str], topic_range: TopicRange | None
@@ -111,7 +123,7 @@ class ShellSpark:
 
     def drop_view(self, name: str) -> bool:
         """Return whether the view existed."""
-        return self._session is not None and bool(self._session.catalog.dropTempView(name))
+        return self.is_running and bool(self._running.catalog.dropTempView(name))
 
     def run(self, text: str, rows_max: int | None = None) -> QueryRows:
         """Run a statement, for at most so many rows. Call it on the thread that reads the rows.
@@ -126,18 +138,24 @@ class ShellSpark:
 
     def cancel(self) -> None:
         """End the running statement. May be called from any thread."""
-        if self._session is not None:
-            self._session.sparkContext.cancelJobGroup(_JOB_GROUP)
+        if self.is_running:
+            self._running.sparkContext.cancelJobGroup(_JOB_GROUP)
 
     def close(self) -> None:
         self._session = None
-        self._stack.close()
+        with suppress(Exception):  # Its JVM may have ended.
+            self._stack.close()
 
     @property
     def _running(self) -> SparkSession:
         if self._session is None:
             raise AssertionError("the session has not started")
         return self._session
+
+
+def _is_not_interruption(record: logging.LogRecord) -> bool:
+    """Py4J logs a Ctrl-C with its traceback, on the root logger, and raises it as well."""
+    return not record.getMessage().startswith("KeyboardInterrupt while")
 
 
 def _quoted(name: str) -> str:

@@ -21,6 +21,7 @@ NOW = 1_769_860_800_000  # 2026-01-31T12:00:00Z
         ("2026-01-31T12:00:00", ReadPoint(timestamp=NOW)),
         ("2026-01-31T13:00:00+01:00", ReadPoint(timestamp=NOW)),
         (str(NOW), ReadPoint(timestamp=NOW)),
+        ("1969-12-31T23:59:59.999", ReadPoint(timestamp=0)),  # Not -1, which is the end.
         ("offset 42", ReadPoint(offset=42)),
         ("0:42, 1:17", ReadPoint(offsets={0: 42, 1: 17})),
         ("last 100", ReadPoint(last=100)),

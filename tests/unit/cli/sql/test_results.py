@@ -84,6 +84,24 @@ def test_values_of_all_types_have_json(value: Any, text: str) -> None:
     assert printed(Result(["x"], [(value,)]), "json") == f'{{"x":{text}}}\n'
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (date(2026, 1, 31), "2026-01-31"),
+        (timedelta(hours=1), "PT3600S"),
+        (b"a", "YQ=="),
+        (float("nan"), "NaN"),
+        (float("-inf"), "-Infinity"),
+        ([date(2026, 1, 31)], '["2026-01-31"]'),
+    ],
+)
+def test_a_cell_has_no_quotes_around_it(value: Any, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    print_result(Result(["x"], [(value,)]), "table", io.StringIO(), rows_max=1)
+    assert capsys.readouterr().out == f"x\n{text}\n"
+    ((_,), (cell,)) = csv.reader(io.StringIO(printed(Result(["x"], [(value,)]), "csv")))
+    assert cell == text
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from barnabas.cli.sql.command import main
+from barnabas.cli.sql.shell_settings import ShellSettings
 from barnabas.clients.admin import OffsetSpec, Results
 from barnabas.clients.admin.errors import admin_error
 from barnabas.clients.admin.partitions import ListedOffset
@@ -40,6 +41,7 @@ class FakeSpark:
         self.texts: list[str] = []
         self.limits: list[int | None] = []
         self.is_closed = False
+        self.is_running = True
         FakeSpark.running.append(self)
 
     def start(self, conf: Mapping[str, str], packages: Sequence[str]) -> None:
@@ -49,6 +51,8 @@ class FakeSpark:
             self.conf, self.packages = dict(conf), tuple(packages)
 
     def set(self, name: str, value: str | None) -> None:
+        if value == "refused":
+            raise RuntimeError("Cannot modify the value of a static config")
         self.conf[name] = str(value)
 
     def define(self, name: str, declaration: Any, client: Mapping[str, str], topic_range: Any) -> None:
@@ -60,6 +64,9 @@ class FakeSpark:
     def run(self, text: str, rows_max: int | None = None) -> Any:
         self.texts.append(text)
         self.limits.append(rows_max)
+        if text == "SELECT killed":
+            self.is_running = False
+            raise ConnectionRefusedError("Connection refused")
         return type("Rows", (), {"columns": self.columns, "rows": iter(self.rows)})
 
     def cancel(self) -> None: ...
@@ -212,6 +219,7 @@ def test_help_and_exit_end_a_script(run: Run) -> None:
     status, out, _ = run("HELP; EXIT; SHOW NONSENSE")
     assert status == 0
     assert "CREATE [OR REPLACE] PIPELINE" in out
+    assert run("HELP", options=["-o", "json"])[1] == out
 
 
 # ---- queries ---------------------------------------------------------------------------------------------------------
@@ -293,6 +301,32 @@ def test_why_spark_does_not_start_is_said(run: Run, spark: type[FakeSpark], monk
     assert (status, err) == (1, "barnabas sql: Spark needs Java, and none was found.\n")
 
 
+def test_a_java_that_was_killed_is_an_error_of_its_statement(run: Run) -> None:
+    status, _, err = run("SELECT killed")
+    assert status == 1
+    assert err.startswith("barnabas sql: Spark has ended unexpectedly: its Java process was killed or failed\n  next: ")
+
+
+def test_a_value_that_spark_refuses_is_not_kept(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = ShellSettings()
+    monkeypatch.setattr("barnabas.cli.sql.command.ShellSettings", lambda: settings)
+    status, _, err = run("SELECT 1; SET spark.x = refused")
+    assert status == 1
+    assert "Cannot modify the value of a static config" in err
+    assert settings.of_spark == {}
+
+
+def test_timeouts_and_warnings_are_those_of_the_properties(run: Run, cluster: FakeAdmin, tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("default.api.timeout.ms=7000\nno.such.setting=1\n")
+    status, _, err = run("SHOW TOPICS", options=["--command-config", str(file)])
+    assert status == 0
+    assert "no.such.setting" in err
+    assert cluster.config.values["default.api.timeout.ms"] == 7000
+    run("SHOW TOPICS", options=["--command-config", str(file), "--timeout", "9"])
+    assert cluster.config.values["default.api.timeout.ms"] == 9000
+
+
 def test_a_script_stops_at_its_first_error(run: Run, tmp_path: Path) -> None:
     script = tmp_path / "script.sql"
     script.write_text("SHOW VIEWS;\nSHOW TOPICS orders;\nSHOW TOPICS;\n")
@@ -339,6 +373,24 @@ def test_a_pipeline_is_created_with_the_inputs_of_its_query(
         },
     }
     assert spark.running == []
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        ("1769860800000", "2026-01-31T12:00:00.000Z"),
+        ("1960-01-01", "1970-01-01T00:00:00.000Z"),
+        ("999999999999999999", "999999999999999999"),  # The worker refuses it by name.
+    ],
+)
+def test_a_pipeline_begins_at_the_time_of_its_view(run: Run, worker: FakeWorker, start: str, expected: str) -> None:
+    worker.replies_to(CONNECTORS, (200, {}))
+    worker.replies_to(VALIDATE, accepted())
+    worker.replies_to("POST /connectors", (201, {}))
+    view = f"CREATE TEMPORARY VIEW o USING topic OPTIONS (topic 'orders', start '{start}')"
+    status, _, err = run(view, "CREATE PIPELINE p AS SELECT * FROM o")
+    assert status == 0, err
+    assert worker.bodies["POST /connectors"]["config"]["inputs.o.start"] == expected
 
 
 def test_inputs_of_the_statement_need_no_view(run: Run, worker: FakeWorker) -> None:

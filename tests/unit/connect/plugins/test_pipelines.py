@@ -9,6 +9,7 @@ import pytest
 
 from barnabas.connect.plugins import discovery
 from barnabas.connect.plugins.api import ConfigDef, ConfigKey, ConfigType
+from barnabas.connect.plugins.pipeline_testing import PipelineKit
 from barnabas.connect.plugins.pipelines import InstalledPipelines, Pipeline, pipeline
 
 HERE = __name__
@@ -72,6 +73,13 @@ def test_a_function_that_can_be_no_pipeline_is_refused(function: Any, message: s
 def test_settings_need_a_parameter() -> None:
     with pytest.raises(TypeError, match="needs a parameter called settings"):
         Pipeline(lambda orders: orders, config_def=ConfigDef([ConfigKey("limit", default="")]))
+
+
+def test_a_kit_refuses_settings_that_its_pipeline_does_not_take() -> None:
+    with pytest.raises(ValueError, match="limited has no setting least"):
+        PipelineKit(limited, {"least": "1"})
+    with pytest.raises(ValueError, match="a query in SQL has no settings of its own: limit"):
+        PipelineKit("SELECT * FROM orders", {"limit": "1"})
 
 
 def test_pipelines_are_found_by_each_of_their_names() -> None:
