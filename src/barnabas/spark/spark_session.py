@@ -89,6 +89,9 @@ def spark_session(
             reason = _start_failure(error, log_file, logged)
             # Without the cause: reading its text would need its JVM.
             raise SparkUnavailable(f"Spark did not start on {master}: {reason}. Its log is {log_file}") from None
+        except BaseException:  # Ctrl-C.
+            _forget_context()
+            raise
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, on_interrupt)  # SparkContext installs a handler that only cancels jobs.
         try:

@@ -33,7 +33,7 @@ def _prepared() -> Answer:
         raise ModuleNotFoundError("no pyspark", name="pyspark")  # The message names the extra to install.
     from barnabas.spark.class_archive_writer import write_class_archive
     from barnabas.spark.connector_jars import cache_directory, connector_jars
-    from barnabas.spark.errors import JavaUnusable, SparkUnavailable
+    from barnabas.spark.errors import SparkUnavailable
     from barnabas.spark.java_runtime import find_java
 
     try:
@@ -41,7 +41,7 @@ def _prepared() -> Answer:
         jars = connector_jars(cache_directory(os.environ), java, _tell)
         _tell("Spark starts once, and Java writes the classes that it has loaded ...")
         archive = write_class_archive(java, os.environ)
-    except (JavaUnusable, SparkUnavailable) as error:
+    except SparkUnavailable as error:
         return Answer({}, problems=[Problem(str(error))])
     except OSError as error:
         advice = "choose another folder with BARNABAS_CACHE"
