@@ -26,6 +26,7 @@ from barnabas.connect_spark.sessions.worker_session import embedded_conf
 from barnabas.spark.connector_jars import avro_jars, cache_directory, connector_jars
 from barnabas.spark.java_runtime import find_java
 from barnabas.spark.spark_session import spark_session
+from bench.connect_sides import cpu_of_tree
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -166,30 +167,10 @@ def _write(rows: DataFrame) -> None:
 
 def _cost(spark: SparkSession, way: Callable[[], None], records: int) -> Cost:
     process = spark.sparkContext._gateway.proc.pid
-    cpu_s, began_s = _cpu_s(process), time.monotonic()
+    cpu_s, began_s = cpu_of_tree(process), time.monotonic()
     way()
     scale = 1_000_000 / records
-    return Cost((_cpu_s(process) - cpu_s) * scale, (time.monotonic() - began_s) * scale)
-
-
-def _cpu_s(process: int) -> float:
-    """Return the CPU time of a process and of its descendants."""
-    parents: dict[int, list[int]] = {}
-    used: dict[int, float] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            parents.setdefault(int(fields[1]), []).append(int(folder.name))
-            used[int(folder.name)] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-    total, pending = 0.0, [process]
-    while pending:
-        current = pending.pop()
-        total += used.get(current, 0.0)
-        pending += parents.get(current, [])
-    return total
+    return Cost((cpu_of_tree(process) - cpu_s) * scale, (time.monotonic() - began_s) * scale)
 
 
 @contextmanager

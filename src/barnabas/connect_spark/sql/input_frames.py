@@ -25,6 +25,7 @@ from barnabas.connect_spark.converters.record_converter import RecordConverter
 from barnabas.connect_spark.positions.group_positions import kafka_json
 from barnabas.connect_spark.queries.kafka_settings import spark_consumer_options
 from barnabas.connect_spark.queries.record_path import raising
+from barnabas.connect_spark.sessions.object_stores import require_s3
 from barnabas.connect_spark.sessions.spark_packages import DELTA, require_package
 from barnabas.connect_spark.sql.declarations import (
     EVENT_TIME,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
     from barnabas.connect_spark.converters.record_batch import RecordBatch
 
-__all__ = ["INPUT_OPTION", "input_frame", "input_outline", "table_frame"]
+__all__ = ["INPUT_OPTION", "input_frame", "input_outline"]
 
 INPUT_OPTION = "barnabas.input"
 """An option of the reader, by which the plan of a query says which input a source is."""
@@ -71,7 +72,7 @@ def input_frame(
     Raise InvalidDeclaration or TerminalError.
     """
     if declaration.table is not None:
-        return table_frame(spark, declaration.table, declaration.options)
+        return _table_frame(spark, declaration.table, declaration.options, f"inputs.{declaration.name}.")
     reader = _Topic(spark, declaration, client, tolerates=tolerates)
     return reader.stream(starts or {}, records_max) if streaming else reader.records(starts or {}, ends or {})
 
@@ -84,14 +85,19 @@ def input_outline(spark: SparkSession, declaration: InputDeclaration, frame: Dat
     return _Topic(spark, declaration, {}, tolerates=False).outline(frame.schema, folder)
 
 
-def table_frame(spark: SparkSession, table: TableLocation, options: Mapping[str, str]) -> DataFrame:
-    """Return the table. Raise TerminalError, or Spark's AnalysisException for a table that can't be read."""
+def _table_frame(spark: SparkSession, table: TableLocation, options: Mapping[str, str], prefix: str) -> DataFrame:
+    """Return the table. ``prefix`` is that of its settings, for messages.
+
+    Raise TerminalError, or Spark's AnalysisException for a table that can't be read.
+    """
+    require_s3(spark, table.address, f"{prefix}table")
     if table.kind is TableKind.DELTA:
         require_package(spark, DELTA, str(table))
         return spark.read.format("delta").load(table.address)
     if table.kind is TableKind.ICEBERG:
         require_iceberg(spark)
         catalog = IcebergCatalog.of(options)
+        require_s3(spark, catalog.properties.get("warehouse", ""), f"{prefix}catalog.warehouse")
         catalog.open(spark)
         return spark.table(f"{catalog.name}.{quoted_name(table.address.split('.'))}")
     return spark.read.parquet(table.address)

@@ -47,7 +47,7 @@ class PipelineDelivery(Protocol):
     def begin_run(self, run: RunPosition) -> None:
         """Note a new run of a query with state, before its first batch."""
 
-    def adopt(self, planned: PlannedBatch) -> None:
+    def adopt(self, batch: PipelineBatch) -> None:
         """Write the positions after a batch that was delivered before a crash."""
 
     def deliver(self, rows: DataFrame, batch: PipelineBatch, gate: BatchGate) -> None:
@@ -82,10 +82,17 @@ class TopicDelivery:
         return None
 
     def begin_run(self, run: RunPosition) -> None:
-        """The first batch has its position: without one, nothing was delivered."""
+        """With transactions the first batch brings it: without one, nothing was delivered.
 
-    def adopt(self, planned: PlannedBatch) -> None:
-        raise AssertionError("a topic's batches are not noted")
+        Otherwise a crash may leave only some positions of the first batch. Without this one, the next start would begin
+        with an empty state after records that were read.
+        """
+        if not self._has_transactions:
+            self._delivery.finish([run.pair])
+
+    def adopt(self, batch: PipelineBatch) -> None:
+        if not self._has_transactions:  # A transaction has all of them.
+            self._delivery.finish(batch.pairs)
 
     def deliver(self, rows: DataFrame, batch: PipelineBatch, gate: BatchGate) -> None:
         topic = str(self._output.topic)
@@ -143,8 +150,8 @@ class TableDelivery:
     def begin_run(self, run: RunPosition) -> None:
         self._write_offsets([run.pair])
 
-    def adopt(self, planned: PlannedBatch) -> None:
-        self._write_offsets(PipelineBatch(planned.id, planned.starts, planned.ends).pairs)
+    def adopt(self, batch: PipelineBatch) -> None:
+        self._write_offsets(batch.pairs)
 
     def deliver(self, rows: DataFrame, batch: PipelineBatch, gate: BatchGate) -> None:
         figures, began_s, count = self._spec.figures, time.monotonic(), RowCount()

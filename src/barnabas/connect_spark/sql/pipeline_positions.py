@@ -29,6 +29,8 @@ __all__ = [
     "changed",
     "check_altered",
     "input_pairs",
+    "offsets_text",
+    "parse_offsets",
     "read_batch",
     "read_inputs",
     "read_run",
@@ -62,7 +64,22 @@ class PlannedBatch:
 
     @property
     def pair(self) -> Pair:
-        return BATCH, {"id": self.id, "starts": _text(self.starts), "ends": _text(self.ends)}
+        return BATCH, {"id": self.id, "starts": offsets_text(self.starts), "ends": offsets_text(self.ends)}
+
+    def is_unwritten(self, known: InputOffsets) -> bool:
+        """Return whether positions after the batch are missing among ``known`` because a crash came before them.
+
+        They are records of several partitions, so a crash may leave some of them: each is then where the batch began,
+        or where it ended. Positions that were never written are those of the first batch. Others were set by a user.
+        """
+        is_complete = True
+        for name, ends in self.ends.items():
+            for partition, end in ends.items():
+                found = known.get(name, {}).get(partition)
+                if found not in (None, end, self.starts.get(name, {}).get(partition)):
+                    return False
+                is_complete = is_complete and found == end
+        return not is_complete
 
 
 def read_inputs(
@@ -95,7 +112,7 @@ def read_batch(read: Reader) -> PlannedBatch | None:
         return None
     try:
         return PlannedBatch(
-            _whole(position, "id", BATCH), _offsets(str(position["starts"])), _offsets(str(position["ends"]))
+            _whole(position, "id", BATCH), parse_offsets(str(position["starts"])), parse_offsets(str(position["ends"]))
         )
     except (KeyError, ValueError, TypeError, AttributeError):
         raise TerminalError(f"the position {_shown(BATCH)} is damaged: delete it, or reset the offsets.") from None
@@ -139,7 +156,8 @@ def _key(name: str, partition: TopicPartition) -> dict[str, Any]:
     return {"input": name, "topic": partition.topic, "partition": partition.partition}
 
 
-def _text(offsets: InputOffsets) -> str:
+def offsets_text(offsets: InputOffsets) -> str:
+    """Return the offsets as ``parse_offsets`` reads them."""
     return json.dumps(
         {
             name: [[*partition, offset] for partition, offset in sorted(of_input.items())]
@@ -148,7 +166,7 @@ def _text(offsets: InputOffsets) -> str:
     )
 
 
-def _offsets(text: str) -> dict[str, dict[TopicPartition, int]]:
+def parse_offsets(text: str) -> dict[str, dict[TopicPartition, int]]:
     return {
         name: {TopicPartition(str(topic), int(partition)): int(offset) for topic, partition, offset in of_input}
         for name, of_input in json.loads(text).items()

@@ -158,15 +158,14 @@ class PipelineProgram:
     # ---- positions
 
     def _adopt_delivered(self) -> None:
-        """Advance the positions if the last batch was delivered, and they were not written after it."""
+        """Advance the positions if the last batch was delivered, and not all of them were written after it."""
         planned = read_batch(self._read_offset)
         if planned is None or self._delivery.delivered() != planned.id:
             return
-        partitions = {name: list(of_input) for name, of_input in planned.starts.items()}
-        known = read_inputs(self._read_offset, partitions)
-        # Positions that were never written are those of the first batch. Others were set by a user.
-        if all(known[name].get(at, start) == start for name, of in planned.starts.items() for at, start in of.items()):
-            self._delivery.adopt(planned)
+        partitions = {name: list(of_input) for name, of_input in planned.ends.items()}
+        if planned.is_unwritten(read_inputs(self._read_offset, partitions)):
+            log.info("batch %d is in the table, and positions after it were not written: writing them", planned.id)
+            self._delivery.adopt(PipelineBatch(planned.id, planned.starts, planned.ends))
 
     def _starts(self) -> dict[str, dict[TopicPartition, int]]:
         starts = {}
@@ -207,7 +206,7 @@ class PipelineProgram:
         require_shared_place(spark, self._given.state_location or "/", "state.location")
         described = facts.as_json(partitions)
         if position is None:
-            run = self._states.begin(described, now_ms=self._new_id())
+            run = self._states.begin(described, starts, now_ms=self._new_id())
             self._delivery.begin_run(run.position)
             return run
         partitions_read = {name: list(of_input) for name, of_input in starts.items()}
@@ -282,6 +281,8 @@ class _Batches:
         if self._run is not None and number <= self._run.delivered:
             log.info("batch %d was delivered before: it is run for the state of the query only", number)
             frame.write.format("noop").mode("overwrite").save()
+            gate.ensure_unfenced()
+            self._delivery.adopt(batch)  # A crash may have left only some of its positions.
             return
         self._delivery.deliver(frame, batch, gate)
         self._is_first = False

@@ -25,11 +25,13 @@ from barnabas.connect.plugins.api import (
     SourceTask,
     ValidString,
 )
+from barnabas.connect_spark.connectors.iceberg.iceberg_catalog import catalog_errors
 from barnabas.connect_spark.queries.connector_topics import partition_counts
 from barnabas.connect_spark.sql.declarations import (
     InputDeclaration,
     InvalidDeclaration,
     OutputMode,
+    TableKind,
     parse_inputs,
     parse_output,
 )
@@ -201,7 +203,8 @@ class SqlPipeline(SourceConnector):
 def _add_declaration_errors(config: Mapping[str, str], errors: dict[str, list[str]]) -> None:
     """Add the errors of inputs and output."""
     if "inputs" in config:
-        for name, texts in _problems(lambda: parse_inputs(config)).items():
+        found = _problems(lambda: parse_inputs(config)) or _catalog_problems(config)
+        for name, texts in found.items():
             errors.setdefault(name, []).extend(texts)
     found = _problems(lambda: parse_output(config))
     for name, texts in found.items():
@@ -209,6 +212,16 @@ def _add_declaration_errors(config: Mapping[str, str], errors: dict[str, list[st
     output = None if found else parse_output(config)
     if output is not None and output.table is not None:
         errors.update(table_problems(output))
+
+
+def _catalog_problems(config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+    """Return the errors of the catalogs of inputs, which can be parsed. Those of an output its sink reports."""
+    return {
+        f"inputs.{declared.name}.{name}": texts
+        for declared in parse_inputs(config)
+        if declared.table is not None and declared.table.kind is TableKind.ICEBERG
+        for name, texts in catalog_errors(declared.options).items()
+    }
 
 
 def _problems(parse: Any) -> Mapping[str, Sequence[str]]:

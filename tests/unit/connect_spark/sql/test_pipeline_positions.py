@@ -95,3 +95,29 @@ def test_a_batch_writes_what_has_changed_and_the_first_one_everything() -> None:
 def test_of_two_sources_of_an_input_the_one_behind_counts() -> None:
     ends = [{"shop-orders": {"0": 3, "1": 9}}, {"shop-orders": {"0": 5, "1": 8}}]
     assert offsets_of(["orders", "orders"], ends) == {"orders": {P0: 3, P1: 8}}
+
+
+@pytest.mark.parametrize(
+    ("known", "is_unwritten"),
+    [
+        ({}, True),
+        ({P0: 1, P1: 4}, True),
+        ({P0: 3, P1: 4}, True),
+        ({P0: 1, P1: 9}, True),
+        ({P0: 3, P1: 9}, False),
+        ({P0: 2, P1: 4}, False),
+        ({P0: 3, P1: 5}, False),
+    ],
+)
+def test_a_crash_may_leave_some_of_the_positions_after_a_batch(
+    known: dict[TopicPartition, int], is_unwritten: bool
+) -> None:
+    planned = PlannedBatch(9, {"orders": {P0: 1, P1: 4}}, {"orders": {P0: 3, P1: 9}})
+    assert planned.is_unwritten({"orders": known}) is is_unwritten
+
+
+def test_a_partition_that_was_added_in_a_batch_has_no_position_before() -> None:
+    planned = PlannedBatch(9, {"orders": {P0: 1}}, {"orders": {P0: 1, P1: 4}})
+    assert planned.is_unwritten({"orders": {P0: 1}})
+    assert not planned.is_unwritten({"orders": {P0: 1, P1: 4}})
+    assert not planned.is_unwritten({"orders": {P0: 1, P1: 2}})

@@ -14,6 +14,7 @@ TOPIC = {
     "query": "SELECT id FROM orders",
     "output.topic": "ids",
 }
+LAKE = {"inputs": "orders,shops", "inputs.shops.table": "iceberg:lake.shops"}
 TABLE = {**TOPIC, "output.topic": "", "output.mode": "upsert", "output.key": "id"}
 
 
@@ -58,6 +59,16 @@ def test_settings_without_mistakes_are_accepted(own: dict[str, str]) -> None:
         ),
         ({**TABLE, "output.table": "jdbc:sqlite:/a.db"}, "output.table.name", "Set it"),
         ({**TABLE, "output.table": "iceberg:ids", "output.catalog.type": "hadoop"}, "output.table", "namespace"),
+        (
+            {**LAKE, "inputs.shops.catalog.type": "rest"},
+            "inputs.shops.catalog.uri",
+            "needs the URL of the REST catalog",
+        ),
+        (
+            {**LAKE, "inputs.shops.catalog.type": "hadoop", "inputs.shops.catalog.warehouse": "s3a://lake"},
+            "inputs.shops.catalog.warehouse",
+            "commits would be lost",
+        ),
     ],
 )
 def test_a_mistake_is_reported_by_the_setting_that_has_it(own: dict[str, str], setting: str, text: str) -> None:
