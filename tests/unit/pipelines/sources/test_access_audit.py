@@ -13,6 +13,7 @@ import pytest
 
 from barnabas.pipelines.sources import text_lines
 from barnabas.pipelines.sources.access_audit import AccessAudit
+from barnabas.pipelines.sources.audit_files import local_decisions
 from barnabas.pipelines.sources.errors import DamagedLog, InvalidOption, SourceUnavailable
 from barnabas.protocol.compression import Compression
 from barnabas.protocol.record_batch import Record
@@ -79,6 +80,19 @@ def test_compressed_files_are_read_and_damaged_ones_reported(tmp_path: Path, suf
     assert "can't be decompressed" in rows[-1]["problem"]
     with pytest.raises(DamagedLog, match="onCorruption"):
         read_rows(AccessAudit, path=path, onCorruption="refuse")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress", "position"),
+    [(".gz", gzip.compress, 200), (".bz2", bz2.compress, 200), (".xz", lzma.compress, 200)],
+)
+def test_damage_inside_a_compressed_file_is_reported(tmp_path: Path, suffix: str, compress: Any, position: int) -> None:
+    data = bytearray(compress("".join(map(line, range(3000))).encode()))
+    data[position : position + 40] = b"\xff" * 40
+    path = tmp_path / f"a.log{suffix}"
+    path.write_bytes(data)
+    assert "can't be decompressed" in read_rows(AccessAudit, path=path)[-1]["problem"]
+    assert "can't be read to its end" in str(list(local_decisions(str(path)))[-1])
 
 
 def test_the_segments_of_the_topic_are_read(tmp_path: Path) -> None:

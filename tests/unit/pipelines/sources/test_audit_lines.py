@@ -94,6 +94,47 @@ def test_other_lines_are_refused_with_the_reason(line: str, reason: str) -> None
         parse_line(line)
 
 
+OUR_LINE = (
+    'Principal = User:eve is Denied operation = READ from host = 10.0.0.8 on resource = Topic:LITERAL:"{name}" '
+    "for request = Fetch with resourceRefCount = {references} based on rule DefaultDeny; listener = L, client = c, "
+    "request id = L-5/1, 2 times in {duration} ms"
+)
+"""A client can write all of it into Kafka's log: the name of a group may have line breaks."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"name": r"\q"}, "escape"),
+        ({"name": "\1"}, "control character"),
+        ({"name": r"\ud800"}, "not valid Unicode"),
+        ({"references": "9" * 30}, "does not fit 64 bits"),
+        ({"references": "9" * 5000}, "does not fit 64 bits"),
+        ({"duration": "9" * 5000}, "does not fit 64 bits"),
+    ],
+)
+def test_a_forged_line_is_refused_and_does_not_end_the_read(changes: dict[str, str], reason: str) -> None:
+    fields = {"name": "orders", "references": "1", "duration": "7"}
+    assert parse_line(OUR_LINE.format(**fields)).resource_name == "orders"
+    with pytest.raises(Unreadable, match=reason):
+        parse_line(OUR_LINE.format(**{**fields, **changes}))
+
+
+@pytest.mark.parametrize("references", ["9" * 30, "9" * 5000])
+def test_a_number_of_kafkas_line_must_fit_its_column(references: str) -> None:
+    with pytest.raises(Unreadable, match="does not fit 64 bits"):
+        parse_line(KAFKA_4.replace("resourceRefCount = 3", f"resourceRefCount = {references}"))
+
+
+def test_a_name_in_json_must_be_valid_unicode() -> None:
+    fields = {
+        "version": 1, "type": "decision", "last_ms": 1, "decisions": 1, "allowed": True, "principal": "User:a",
+        "operation": "READ", "resource_type": "TOPIC", "resource_name": "\ud800",
+    }  # fmt: skip
+    with pytest.raises(Unreadable, match="not valid Unicode"):
+        parse_line(json.dumps(fields))
+
+
 def test_a_gap_in_the_audit_is_a_row_of_its_own() -> None:
     row = parse_line('{"version":1,"type":"dropped","node_id":2,"time_ms":9,"dropped":7,"dropped_total":70}')
     assert (row.kind, row.last_ms, row.node_id, row.dropped, row.decisions) == ("dropped", 9, 2, 7, 0)
