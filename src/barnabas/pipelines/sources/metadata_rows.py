@@ -2,7 +2,7 @@
 
 A record that can't be decoded keeps its bytes in ``raw`` and the reason in ``problem``. Secrets are hidden unless the
 read asks for them: keys of SCRAM credentials, and settings of brokers that are passwords or unknown. A hidden record
-has no ``raw``.
+has no ``raw``, and neither has a credential or a setting that can't be decoded.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ _BYTES_MAX: Final = 8 * 1024 * 1024
 """An Arrow batch ends when either is reached; one row may be larger."""
 
 _TYPE_NAMES: Final = metadata_record_types()
+_TYPES_WITH_SECRETS: Final = frozenset(cls.__name__ for cls in (ConfigRecord, UserScramCredentialRecord))
 _SCRAM_SECRETS: Final = ("salt", "storedKey", "serverKey")
 
 
@@ -136,7 +137,9 @@ class MetadataRows:
         try:
             message, version = _decoded(batch, record)
         except DecodeError as error:
-            return self._new_row(batch, record, None, None, None, record.value, f"record can't be decoded: {error}")
+            is_hidden = not self._options.shows_secrets and _type_in_frame(batch, record) in _TYPES_WITH_SECRETS
+            raw = None if is_hidden else record.value
+            return self._new_row(batch, record, None, None, None, raw, f"record can't be decoded: {error}")
         name = type(message).__name__
         types = self._options.types
         if types and name not in types:
@@ -149,11 +152,8 @@ class MetadataRows:
 
     def _is_left_out(self, batch: BatchView, record: Record) -> bool:
         """Whether the frame alone shows that the record has a type that was not requested."""
-        types, value = self._options.types, record.value
-        if not types or batch.is_control or value is None or len(value) < 2 or value[0] != 1:
-            return False
-        name = _TYPE_NAMES.get(value[1])
-        return name is not None and name not in types
+        name = _type_in_frame(batch, record) if self._options.types else None
+        return name is not None and name not in self._options.types
 
     def _new_row(
         self,
@@ -185,6 +185,13 @@ class MetadataRows:
         if is_hidden:
             fields.update(dict.fromkeys(_secret_fields(message)))
         return {name: fields}
+
+
+def _type_in_frame(batch: BatchView, record: Record) -> str | None:
+    """Return the type that the record's frame names, without decoding it; None if it is unknown."""
+    value = record.value
+    is_framed = not batch.is_control and value is not None and len(value) >= 2 and value[0] == 1
+    return _TYPE_NAMES.get(value[1]) if is_framed and value is not None else None
 
 
 def _decoded(batch: BatchView, record: Record) -> tuple[Message, int]:
