@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +122,28 @@ def test_deletions_that_are_withheld_deny_nothing(
     assert planned(tmp_path, CHANGE, audit, "--output", "json") == 3
     found = document(capsys)
     assert (found["denied"], len(found["allowed"])) == ([], 1)
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_a_part_of_the_audit_that_cannot_be_read_is_named(
+    tmp_path: Path, audit: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """What an audit lacks would look like requests that no client made."""
+    denied = audit / "closed"
+    if kind == "folder":
+        denied.mkdir()
+        scan = os.scandir
+
+        def refusing_scan(path: Any) -> Any:
+            if str(path) == str(denied):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return scan(path)
+
+        monkeypatch.setattr(os, "scandir", refusing_scan)
+    else:
+        denied.symlink_to(tmp_path / "nowhere")
+    assert planned(tmp_path, CHANGE, audit) == 2
+    assert f"--against-audit: can't read {denied}: " in capsys.readouterr().err
 
 
 def test_an_audit_that_is_missing_or_not_needed_is_named(
