@@ -1,4 +1,4 @@
-"""Rows of ``kraft-metadata``, in Arrow batches of bounded size.
+"""Rows of ``kraft-metadata``.
 
 A record that can't be decoded keeps its bytes in ``raw`` and the reason in ``problem``. Secrets are hidden unless the
 read asks for them: keys of SCRAM credentials, and settings of brokers that are passwords or unknown. A hidden record
@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     BinaryType,
     DataType,
@@ -25,6 +23,7 @@ from pyspark.sql.types import (
 )
 
 from barnabas.access.cluster_state import HIDDEN, ConfigTarget, is_secret
+from barnabas.pipelines.sources.arrow_rows import ArrowRows
 from barnabas.pipelines.sources.log_batches import Damage
 from barnabas.pipelines.sources.record_types import converter_of, record_struct
 from barnabas.protocol.control_record import decode_control_record
@@ -37,11 +36,12 @@ from barnabas.protocol.records.no_op_record import NoOpRecord
 from barnabas.protocol.records.user_scram_credential_record import UserScramCredentialRecord
 from barnabas.protocol.schema import Message
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 __all__ = ["MetadataRows", "RowOptions", "metadata_schema"]
 
 _ROWS_MAX: Final = 4_096
-_BYTES_MAX: Final = 8 * 1024 * 1024
-"""An Arrow batch ends when either is reached; one row may be larger."""
 
 _TYPE_NAMES: Final = metadata_record_types()
 _TYPES_WITH_SECRETS: Final = frozenset(cls.__name__ for cls in (ConfigRecord, UserScramCredentialRecord))
@@ -97,9 +97,7 @@ class MetadataRows:
         self._options = options
         self._file = file
         self._snapshot_offset = snapshot_offset
-        self._schema = to_arrow_schema(metadata_schema(options))
-        self._rows: list[_Row] = []
-        self._bytes = 0
+        self._rows = ArrowRows(metadata_schema(options), rows_max=_ROWS_MAX)
 
     def add_batch(self, batch: BatchView, *, start: int = 0, refuse: bool = True) -> Iterator[pa.RecordBatch]:
         """Add the records from offset ``start`` of a batch whose checksum is right; yield what is full.
@@ -111,25 +109,15 @@ class MetadataRows:
             if refuse and row is not None and row.problem is not None:
                 raise DecodeError(f"offset {record.offset}: {row.problem}")
             if row is not None:
-                self._rows.append(row)
-                self._bytes += 200 + 2 * len(record.value or b"")
-                if len(self._rows) >= _ROWS_MAX or self._bytes >= _BYTES_MAX:
-                    yield from self.rest()
+                yield from self._rows.add(row, 200 + 2 * len(record.value or b""))
 
     def add_damage(self, damage: Damage) -> None:
         row = _Row(damage.offset, None, None, None, None, None, None, damage.text, self._file, self._snapshot_offset)
-        self._rows.append(row)
+        self._rows.add_small(row)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that are left, if any."""
-        rows, self._rows, self._bytes = self._rows, [], 0
-        if rows:
-            columns = zip(*rows, strict=True)
-            arrays = [
-                _timestamps(column, field.type) if field.name == "timestamp" else pa.array(column, type=field.type)
-                for column, field in zip(columns, self._schema, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return self._rows.rest()
 
     def _row(self, batch: BatchView, record: Record) -> _Row | None:
         if self._is_left_out(batch, record):
@@ -219,10 +207,3 @@ def _text(message: Message, version: int, is_hidden: bool) -> str:
     if is_hidden:
         fields.update(dict.fromkeys(_secret_fields(message), HIDDEN))
     return json.dumps(fields, separators=(",", ":"))
-
-
-def _timestamps(column: tuple[int | None, ...], arrow_type: pa.DataType) -> pa.Array:
-    """Convert milliseconds. Those beyond Arrow's range, which only a damaged clock writes, become null."""
-    limit = 2**63 // 1000 - 1
-    micros = [None if value is None or abs(value) > limit else value * 1000 for value in column]
-    return pa.array(micros, type=pa.int64()).cast(arrow_type)
