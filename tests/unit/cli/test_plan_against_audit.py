@@ -116,6 +116,16 @@ def test_tables_and_notes_say_what_the_audit_covers(
     assert "were others then: --super-users, --allow-everyone): 1 decision\n" in captured.err
 
 
+def test_kafkas_decision_about_any_topic_is_counted_and_not_replayed(
+    tmp_path: Path, audit: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = kafka_line("User:alice", "Allowed", name="hardcode").replace("resourceRefCount = 1", "resourceRefCount = 0")
+    (audit / "any.log").write_text(line)
+    assert planned(tmp_path, CHANGE, audit, "--allow-delete", "--output", "json") == 3
+    found = document(capsys)
+    assert (found["not_replayed"], found["differing"]) == (8, 1)
+
+
 def test_deletions_that_are_withheld_deny_nothing(
     tmp_path: Path, audit: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

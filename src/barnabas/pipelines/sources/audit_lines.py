@@ -42,6 +42,7 @@ class AuditRow(NamedTuple):
     """Kafka's name: ``WRITE``."""
     resource_type: str | None = None
     pattern_type: str | None = None
+    """``LITERAL``; ``ANY``, with the name ``*``, for a decision about any resource of the type."""
     resource_name: str | None = None
     api: str | None = None
     api_version: int | None = None
@@ -72,6 +73,8 @@ _DECISION = re.compile(
     re.DOTALL,
 )
 _BETWEEN = (" is Allowed ", " is Denied ", "peration = ", " from host = ", " on resource = ", " for request = ")
+_ANY_IN_KAFKA = "hardcode"
+"""The name, with no reference to it, about which Kafka decides whether any resource of a type is allowed."""
 _REFERENCES = " with resourceRefCount = "
 _RULE = " based on rule "
 _KAFKA_ACL = re.compile(
@@ -210,20 +213,24 @@ def _from_text(text: str, time_ms: int | None) -> AuditRow:
     if match is None:
         raise Unreadable("not a decision of an authorizer")
     kind, rule_text = _kafka_rule(rule)
+    references = _number(match["references"])
+    pattern_type, name = match["pattern"].upper(), match["name"]
+    if (references, name) == (0, _ANY_IN_KAFKA):
+        pattern_type, name = "ANY", "*"
     return AuditRow(
         "decision",
         "kafka-4" if rule else "kafka-3",
         time_ms,
         time_ms,
         1,
-        _number(match["references"]),
+        references,
         match["outcome"] == "Allowed",
         match["principal"],
         match["host"],
         _upper_snake(match["operation"]),
         _type_name(match["type"]),
-        match["pattern"].upper(),
-        match["name"],
+        pattern_type,
+        name,
         match["api"],
         rule=kind,
         rule_text=rule_text,

@@ -46,6 +46,14 @@ def test_a_line_of_kafka_3_has_no_rule_and_other_words() -> None:
     assert (row.operation, row.api, row.rule, row.rule_text) == ("DESCRIBE_CONFIGS", "DescribeConfigs", None, None)
 
 
+def test_a_decision_of_kafka_about_any_resource_has_the_form_of_ours() -> None:
+    """``Authorizer.authorizeByResourceType`` decides about a made-up name, without a reference to it."""
+    line = KAFKA_4.replace("LITERAL:orders", "LITERAL:hardcode")
+    assert (parse_line(line).pattern_type, parse_line(line).resource_name) == ("LITERAL", "hardcode")
+    row = parse_line(line.replace("resourceRefCount = 3", "resourceRefCount = 0"))
+    assert (row.pattern_type, row.resource_name, row.references) == ("ANY", "*", 0)
+
+
 @pytest.mark.parametrize("rule", ["DefaultDeny", "DefaultAllow", "SuperUser"])
 def test_rules_without_an_acl_are_kept_by_name(rule: str) -> None:
     head = KAFKA_4.partition(" based on")[0]
