@@ -218,3 +218,15 @@ def test_the_end_of_a_segment_is_not_searched_from_its_beginning_each_time(tmp_p
         path.write_bytes(written)
         found.append((ends.next_offset(str(path), len(written), 0), CountingStore.opened))
     assert found == [(2, 1), (2, 1), (3, 2), (1, 3)]
+
+
+def test_a_store_that_refuses_is_named_with_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing:
+        def get_file_info(self, path: str) -> Any:
+            raise OSError(f"AWS Error ACCESS_DENIED for {path}")
+
+    store = FileStore(str(tmp_path), {})
+    monkeypatch.setattr(store, "_files", Refusing())
+    for ask in (store.file, store.is_folder):
+        with pytest.raises(SourceUnavailable, match=f"{tmp_path} can't be read: AWS Error ACCESS_DENIED"):
+            ask(store.root)
