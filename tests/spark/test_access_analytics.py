@@ -179,6 +179,19 @@ def test_a_stream_leads_to_the_table_of_a_batch_also_after_a_restart(
     assert len(list((tmp_path / "stream" / "acl_history_v1").glob("version=*"))) == 2
 
 
+def test_records_that_are_added_again_by_a_new_stream_count_once(
+    spark: SparkSession, random_log: Log, tmp_path: Path
+) -> None:
+    """A stream with a new checkpoint begins with the first record, and its table exists."""
+    every_record = records(spark, random_log.log.directory).cache()
+    table = HistoryTable(spark, str(tmp_path))
+    table.add(every_record.where("offset < 100"))
+    table.add(every_record)
+    found = sorted(map(str, table.history.read().collect()))
+    assert found == sorted(map(str, acl_history(every_record).collect()))
+    every_record.unpersist()
+
+
 def test_a_version_that_was_not_completed_does_not_exist(spark: SparkSession, tmp_path: Path) -> None:
     table = ReplacedTable(spark, str(tmp_path / "table"))
     assert (table.version, table.read()) == (-1, None)

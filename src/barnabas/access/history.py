@@ -87,18 +87,24 @@ def access_history(
     ``rules``: those in force before the first record. Changes of rules that could not concern them are left out.
     """
     state = dict(rules)
+    is_concerned = partial(_concerns, principal=principal, resource=resource)
+    may_close_default = settings.allow_everyone and resource is None
+    # Others' rules decide only where a name without any rule is open. Few of many rules concern one resource.
+    decides: Callable[[AclBinding], bool] = _always if may_close_default else is_concerned
+    deciding = {acl_id: rule for acl_id, rule in state.items() if decides(rule)}
     for _, group in groupby(records, key=_change_of):
         records_together = list(group)
         removed, added = _apply(state, records_together)
-        is_concerned = partial(_concerns, principal=principal, resource=resource)
         step = _step(records_together, removed, added, is_concerned)
-        may_close_default = settings.allow_everyone and resource is None
         if step is None and not may_close_default:
             continue
-        before = [*(rule for acl_id, rule in state.items() if acl_id not in added), *removed.values()]
-        changes = tuple(_changes(before, state.values(), settings, principal, resource))
+        before = list(deciding.values())
+        for acl_id in removed:
+            deciding.pop(acl_id, None)
+        deciding.update((acl_id, rule) for acl_id, rule in added.items() if decides(rule))
+        changes = tuple(_changes(before, deciding.values(), settings, principal, resource))
         if step is None and changes:  # Others' rules end or restore what the default allowed.
-            step = _step(records_together, removed, added, lambda binding: True)
+            step = _step(records_together, removed, added, _always)
         if step is not None:
             yield step._replace(changes=changes)
 
@@ -139,6 +145,10 @@ def _step(
         tuple(Rule(binding, acl_id) for acl_id, binding in removed.items() if acl_id in of_interest),
         (),
     )
+
+
+def _always(_: AclBinding) -> bool:
+    return True
 
 
 def _concerns(binding: AclBinding, *, principal: str | None, resource: Resource | None) -> bool:
@@ -200,12 +210,8 @@ def _on_resource(
 def _grants(
     bindings: Iterable[AclBinding], settings: Settings, resource: Resource
 ) -> dict[str, dict[str, frozenset[int]]]:
-    """Return the operations by principal and host. A missing host has those of ``*``."""
-    matching = [
-        Rule(binding)
-        for binding in bindings
-        if binding.resource_type == resource.type and does_match(binding.name, binding.pattern_type, resource.name)
-    ]
+    """Return the operations by principal and host, by rules that match. A missing host has those of ``*``."""
+    matching = [Rule(binding) for binding in bindings]
     policy = Policy(matching, super_users=settings.super_users, allow_everyone=settings.allow_everyone)
     found: dict[str, dict[str, frozenset[int]]] = {}
     grants: Sequence[Grant] = principals_with_access(policy, resource).grants
@@ -232,7 +238,9 @@ def _difference(
 def _of_principal(
     before: Iterable[AclBinding], after: Iterable[AclBinding], settings: Settings, principal: str
 ) -> Iterator[ChangedAccess]:
-    old, new = (_access_rules(bindings, settings, principal) for bindings in (before, after))
+    old, new = (
+        AccessRules(frozenset(bindings), settings.super_users, settings.allow_everyone) for bindings in (before, after)
+    )
     own: dict[int, set[Pattern]] = {}
     patterns: dict[int, set[Pattern]] = {}
     for binding in old.bindings | new.bindings:
@@ -261,16 +269,6 @@ def _of_principal(
                 change.opened,
                 change.closed,
             )
-
-
-def _access_rules(bindings: Iterable[AclBinding], settings: Settings, principal: str) -> AccessRules:
-    """Other principals' rules matter only if a name without any rule is open."""
-    of_interest = {
-        binding
-        for binding in bindings
-        if settings.allow_everyone or binding.principal in (principal, WILDCARD_PRINCIPAL)
-    }
-    return AccessRules(frozenset(of_interest), settings.super_users, settings.allow_everyone)
 
 
 def _inside(names: NameClass, patterns: Iterable[Pattern]) -> Iterator[Pattern]:

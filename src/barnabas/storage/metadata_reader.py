@@ -100,6 +100,10 @@ def _directory_of(path: str) -> str:
     """Return the metadata log directory that a path names, or that has the segment of this path."""
     if os.path.isfile(path):
         name = os.path.basename(path)
+        if name == BOOTSTRAP_CHECKPOINT or _SNAPSHOT.match(name):
+            raise StorageError(
+                f"{path} is a snapshot, which has one moment and no changes: name the directory of the metadata log"
+            )
         if not _SEGMENT.match(name):
             raise StorageError(
                 f"{path} is not a metadata snapshot: their names are <offset>-<epoch>{CHECKPOINT_SUFFIX}"
@@ -149,13 +153,8 @@ def _read_directory(directory: str, moment: Moment | None) -> MetadataOnDisk:
         image = _snapshot_image(snapshot.path)
         if moment is not None and moment.offset == image.offset:
             return MetadataOnDisk(image, directory)
-    segments = _segments(directory)
     first = image.offset + 1
-    needed = [
-        (base, path)
-        for index, (base, path) in enumerate(segments)
-        if index + 1 == len(segments) or segments[index + 1][0] > first
-    ]
+    needed = _segments_from(first, _segments(directory))
     if needed and needed[0][0] > first:
         if moment is not None:
             raise MomentNotKnown(directory, moment, _known_ranges(directory))
@@ -174,13 +173,14 @@ def _records(directory: str, kinds: tuple[type, ...], since: Moment | None, unti
     if snapshot is not None:
         image = _snapshot_image(snapshot.path)
     first = image.offset + 1
-    if segments and segments[0][0] > first:
+    needed = _segments_from(first, segments)
+    if needed and needed[0][0] > first:
         raise MomentNotKnown(directory, since or Moment(first), _known_ranges(directory))
     if since is not None:
         _read_directory(directory, since)  # Raises if it is not known.
     found: list[EffectiveRecord] = []
     replay = _Replay(image, until, lambda record: found.append(record) if isinstance(record.message, kinds) else None)
-    incomplete = replay.run(segments)
+    incomplete = replay.run(needed)
     if until is not None and not replay.is_at_moment:
         raise MomentNotKnown(directory, until, _known_ranges(directory))
     return MetadataRecords(image, found, directory, incomplete)
@@ -211,6 +211,15 @@ def _segments(directory: str) -> list[tuple[int, str]]:
     return sorted(
         (int(match[1]), f"{directory}/{name}") for name in os.listdir(directory) if (match := _SEGMENT.match(name))
     )
+
+
+def _segments_from(offset: int, segments: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Return the segments that have records from this offset on. The last one, which may grow, always counts."""
+    return [
+        (base, path)
+        for index, (base, path) in enumerate(segments)
+        if index + 1 == len(segments) or segments[index + 1][0] > offset
+    ]
 
 
 def _is_later(snapshot: SnapshotReader, moment: Moment | None) -> bool:
@@ -264,7 +273,10 @@ class _Replay:
     def run(self, segments: list[tuple[int, str]]) -> str | None:
         """Return what is missing at the end, if anything."""
         problem: str | None = None
+        end = segments[0][0] if segments else 0
         for index, (base, path) in enumerate(segments):
+            if base > end:
+                raise CorruptFileError(path, f"offsets {end} to {base - 1} are missing before it")
             batches = _Batches(path, base)
             self._replay_segment(path, batches)
             if self._is_past:
@@ -274,6 +286,7 @@ class _Replay:
                 if index + 1 < len(segments):
                     raise CorruptFileError(path, problem)
                 problem = f"{path}: {problem}"
+            end = batches.end_offset
         if self._transaction.is_open:
             return f"the transaction that began at offset {self._transaction.begin_offset} has not ended"
         return problem if self._moment is None else None
@@ -321,8 +334,9 @@ class _Batches:
 
     def __init__(self, path: str, base_offset: int) -> None:
         self.problem: str | None = None
+        self.end_offset = base_offset
+        """The offset after the last batch so far."""
         self._path = path
-        self._next = base_offset
 
     def __iter__(self) -> Iterator[BatchView]:
         data = _bytes_of(self._path)
@@ -330,11 +344,11 @@ class _Batches:
         try:
             for batch in iter_batches(data):
                 batch.ensure_valid()
-                if batch.base_offset < self._next:
-                    self.problem = f"offset {batch.base_offset} found where {self._next} was expected"
+                if batch.base_offset != self.end_offset:
+                    self.problem = f"offset {batch.base_offset} found where {self.end_offset} was expected"
                     return
                 yield batch
-                self._next, end = batch.last_offset + 1, end + batch.size
+                self.end_offset, end = batch.last_offset + 1, end + batch.size
         except DecodeError as error:
             self.problem = f"at position {end}: {error}"
             return

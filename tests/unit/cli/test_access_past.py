@@ -151,6 +151,31 @@ def test_a_question_that_has_no_answer_says_what_is_missing(
     assert message in capsys.readouterr().err
 
 
+def test_a_history_with_a_beginning_names_it_and_not_the_snapshot_before_it(
+    log: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.snapshot([FeatureLevelRecord(name="metadata.version", feature_level=30)], offset=1, time_ms=START_MS)
+    assert run(log, "history", "--principal", "User:bob", "--since-offset", "2") == 0
+    assert "1 change of rules that concern User:bob; since offset 2\n" in capsys.readouterr().out
+
+
+def test_a_snapshot_alone_has_no_history(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
+    snapshot = log.snapshot([FeatureLevelRecord(name="metadata.version", feature_level=30)], time_ms=START_MS)
+    assert main(["history", "--resource", "Topic:x", "--snapshot", str(snapshot)]) == 1
+    assert f"{snapshot} is a snapshot, which has one moment and no changes" in capsys.readouterr().err
+
+
+def test_options_are_checked_before_files_are_read(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["at", "--offset", "1", "--resource", "Topic:x", "--directory", "/none"]
+    for more, message in (
+        (["--host", "1.2.3.4"], "--host needs --principal"),
+        (["--principal", "User:a"], "needs --operation"),
+        (["--principal", "User:a", "--operation", "reed"], "reed"),
+    ):
+        assert main([*asked, *more]) == 2
+        assert message in capsys.readouterr().err
+
+
 def test_the_past_needs_files(capsys: pytest.CaptureFixture[str]) -> None:
     for verb in (["at", "--offset", "1"], ["history"]):
         assert main([*verb, "--resource", "Topic:x", "--bootstrap-server", "localhost:1"]) == 2

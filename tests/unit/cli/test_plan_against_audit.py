@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -114,12 +116,44 @@ def test_tables_and_notes_say_what_the_audit_covers(
     assert "were others then: --super-users, --allow-everyone): 1 decision\n" in captured.err
 
 
+def test_kafkas_decision_about_any_topic_is_counted_and_not_replayed(
+    tmp_path: Path, audit: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = kafka_line("User:alice", "Allowed", name="hardcode").replace("resourceRefCount = 1", "resourceRefCount = 0")
+    (audit / "any.log").write_text(line)
+    assert planned(tmp_path, CHANGE, audit, "--allow-delete", "--output", "json") == 3
+    found = document(capsys)
+    assert (found["not_replayed"], found["differing"]) == (8, 1)
+
+
 def test_deletions_that_are_withheld_deny_nothing(
     tmp_path: Path, audit: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert planned(tmp_path, CHANGE, audit, "--output", "json") == 3
     found = document(capsys)
     assert (found["denied"], len(found["allowed"])) == ([], 1)
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_a_part_of_the_audit_that_cannot_be_read_is_named(
+    tmp_path: Path, audit: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """What an audit lacks would look like requests that no client made."""
+    denied = audit / "closed"
+    if kind == "folder":
+        denied.mkdir()
+        scan = os.scandir
+
+        def refusing_scan(path: Any) -> Any:
+            if str(path) == str(denied):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return scan(path)
+
+        monkeypatch.setattr(os, "scandir", refusing_scan)
+    else:
+        denied.symlink_to(tmp_path / "nowhere")
+    assert planned(tmp_path, CHANGE, audit) == 2
+    assert f"--against-audit: can't read {denied}: " in capsys.readouterr().err
 
 
 def test_an_audit_that_is_missing_or_not_needed_is_named(

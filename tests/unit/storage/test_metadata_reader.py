@@ -267,6 +267,35 @@ def test_a_torn_tail_does_not_affect_earlier_offsets(tmp_path: Path) -> None:
         names(tmp_path, offset=4)
 
 
+def test_records_after_a_snapshot_do_not_need_the_log_before_it(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.append(VERSION)
+    log.append(acl(1))
+    log.snapshot([VERSION, acl(1)])
+    first = log.path.read_bytes()
+    log.append(acl(2))
+    second = Path(log.log.directory) / f"{2:020d}.log"
+    second.write_bytes(log.path.read_bytes()[len(first) :])
+    log.path.write_bytes(first[:-1] + b"\7")
+    found = read_records(str(tmp_path), (AccessControlEntryRecord,), since=Moment(1))
+    assert (found.image.offset, [record.offset for record in found.records]) == (1, [2])
+
+
+def test_a_missing_segment_is_not_passed_over(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.append(VERSION)
+    size = log.path.stat().st_size
+    log.append(acl(1))
+    kept = log.path.stat().st_size
+    log.append(acl(2))
+    data = log.path.read_bytes()
+    log.path.write_bytes(data[:size])
+    (Path(log.log.directory) / f"{2:020d}.log").write_bytes(data[kept:])
+    for read in (read_metadata, lambda path: read_records(path, (AccessControlEntryRecord,))):
+        with pytest.raises(CorruptFileError, match="offsets 1 to 1 are missing before it"):
+            read(str(tmp_path))
+
+
 def test_records_that_took_effect_are_read_with_the_state_before_them(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.append(VERSION)

@@ -1,7 +1,7 @@
 """``barnabas access at|history``: who could do what at an earlier moment, and what changed that since.
 
 The metadata log of a node has every change of an ACL with its time. It does not have super users and the default of
-the authorizer: those of today are used, and a note says so.
+the authorizer: those of the options or of ``--config`` are used for every moment, and a note says if neither is given.
 """
 
 from __future__ import annotations
@@ -75,15 +75,16 @@ def at(
             raise UsageError("--operation and --host need --resource")
         assert who is not None
         return show_holdings(load_policy(options.source(), filters_of(who), moment), who, options)
-    loaded = load_policy(options.source(), filters_on(what), moment)
     wanted = None if operation is None else parsed(parse_operation, operation)
-    if who is None:
-        if host != "*":
-            raise UsageError("--host needs --principal and --operation")
-        return show_holders(loaded, what, wanted, options)
-    if wanted is None:
+    address = parsed(parse_host, host)
+    if who is None and host != "*":
+        raise UsageError("--host needs --principal and --operation")
+    if who is not None and wanted is None:
         raise UsageError("--principal with --resource needs --operation: which one is to be decided?")
-    return show_explanation(loaded, who, parsed(parse_host, host), wanted, what, options)
+    loaded = load_policy(options.source(), filters_on(what), moment)
+    if who is None or wanted is None:
+        return show_holders(loaded, what, wanted, options)
+    return show_explanation(loaded, who, address, wanted, what, options)
 
 
 @app.command
@@ -141,7 +142,13 @@ def history(
         return 0
     from barnabas.cli.access.tables import print_history
 
-    print_history(steps, what or who or "", is_complete=found.image.offset < 0)
+    if since is not None:
+        beginning = f"since {since}"
+    elif found.image.offset < 0:
+        beginning = "known since the beginning of the log"
+    else:
+        beginning = "known since the snapshot with which the directory begins"
+    print_history(steps, what or who or "", beginning)
     print_notes(loaded.settings)
     return 0
 

@@ -84,8 +84,8 @@ def print_holdings(holdings: AccessOfPrincipal) -> None:
     show(sheet)
 
 
-def print_history(steps: Sequence[AccessStep], subject: object, *, is_complete: bool) -> None:
-    """Print each change of access, under the records that caused it."""
+def print_history(steps: Sequence[AccessStep], subject: object, beginning: str) -> None:
+    """Print each change of access, under the records that caused it. ``beginning`` says since when they are known."""
     sheet = Sheet(f"Changes of access: {subject}", ("", "principal", "host", "resource", "operations"), keep=5)
     for step in steps:
         sheet.add_heading(f"{time_text(step.time_ms)}, {_offsets(step)}: {_rule_changes(step)}")
@@ -93,9 +93,8 @@ def print_history(steps: Sequence[AccessStep], subject: object, *, is_complete: 
             _add_change(sheet, change)
         if not step.changes:
             sheet.add("  same", "", "", "", "no decision changed, because of other rules")
-    beginning = "the beginning of the log" if is_complete else "the snapshot with which the directory begins"
     count = "no change" if not steps else "1 change" if len(steps) == 1 else f"{len(steps)} changes"
-    sheet.caption = f"{count} of rules that concern {subject}; known since {beginning}"
+    sheet.caption = f"{count} of rules that concern {subject}; {beginning}"
     show(sheet)
 
 

@@ -37,7 +37,7 @@ def add_replay(answer: Answer, plan: Plan, path: str) -> None:
     try:
         found = replay(_observed(path, unread), plan.before, plan.after)
     except OSError as error:
-        raise UsageError(f"--against-audit: can't read {path}: {error.strerror or error}") from error
+        raise UsageError(f"--against-audit: can't read {error.filename or path}: {error.strerror or error}") from error
     answer.document["against_audit"] = _document(found, unread)
     answer.sheets = [*answer.sheets, *_sheets(found)]
     answer.notes = [*answer.notes, *_notes(found.window, unread, path)]

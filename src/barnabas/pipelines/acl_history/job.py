@@ -18,7 +18,7 @@ from barnabas.pipelines.sources.registration import register_sources
 from barnabas.pipelines.tables.replaced_table import ReplacedTable
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = ["HistoryTable", "follow_history", "read_acl_records", "write_history"]
@@ -38,13 +38,14 @@ class HistoryTable:
         self.history.write(acl_history(records), _last_offset(records))
 
     def add(self, records: DataFrame) -> None:
-        """Add records that follow those before. Adding the same again changes nothing."""
+        """Add records that follow those before. Records that are known, as those of a new stream, change nothing."""
         last = _last_offset(records)
         if last < 0:
             return
         known = self._changes.read()
         if last > self._changes.version:
-            self._changes.write(records if known is None else known.unionByName(records), last)
+            new = records.where(_place() > self._changes.version)
+            self._changes.write(new if known is None else known.unionByName(new), last)
         changes = self._changes.read()
         assert changes is not None
         self.history.write(acl_history(changes), last)
@@ -97,6 +98,10 @@ def _options(options: Mapping[str, str] | None) -> dict[str, str]:
 
 def _last_offset(records: DataFrame) -> int:
     """Return the offset of the last record, or of the end of the snapshot if the log has none after it."""
-    place = F.when(F.col("snapshot_offset").isNull(), F.col("offset")).otherwise(F.col("snapshot_offset") - 1)
-    found = records.where(F.col("type").isNotNull()).agg(F.max(place).alias("last")).first()
+    found = records.where(F.col("type").isNotNull()).agg(F.max(_place()).alias("last")).first()
     return -1 if found is None or found["last"] is None else int(found["last"])
+
+
+def _place() -> Column:
+    """Return the offset of a record; for those of a snapshot the last offset in it."""
+    return F.coalesce(F.col("snapshot_offset") - 1, F.col("offset"))

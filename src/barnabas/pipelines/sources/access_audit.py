@@ -22,7 +22,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from barnabas.pipelines.sources.audit_files import may_be_audit, segment_base
 from barnabas.pipelines.sources.audit_rows import AUDIT_SCHEMA, AuditRows
 from barnabas.pipelines.sources.errors import DamagedLog, InvalidOption, SourceUnavailable
-from barnabas.pipelines.sources.log_batches import Damage, read_batches, whole_batches_end
+from barnabas.pipelines.sources.log_batches import Damage, SegmentEnds, read_batches
 from barnabas.pipelines.sources.source_options import SourceOptions
 from barnabas.pipelines.sources.stored_files import FileStore, StoredFile
 from barnabas.pipelines.sources.text_lines import (
@@ -123,6 +123,7 @@ class _AuditStreamReader(DataSourceStreamReader):
     def __init__(self, options: _Options) -> None:
         self._options = options
         self._store = options.store()
+        self._segment_ends = SegmentEnds(self._store)
 
     def initialOffset(self) -> dict[str, int]:
         return {}
@@ -150,10 +151,10 @@ class _AuditStreamReader(DataSourceStreamReader):
     def _end(self, file: StoredFile) -> int:
         if file.name.endswith(COMPRESSED):
             return file.size
+        base_offset = segment_base(file.name)
+        if base_offset is not None:
+            return self._segment_ends.next_offset(file.path, file.size, base_offset)
         with self._store.open(file.path) as opened:
-            base_offset = segment_base(file.name)
-            if base_offset is not None:
-                return whole_batches_end(opened, file.size, 0, base_offset)[1]
             return whole_lines_end(opened, file.size)
 
     def _files_by_key(self) -> dict[str, StoredFile]:

@@ -45,9 +45,14 @@ def _files(path: str) -> Iterator[str]:
     if not os.path.isdir(path):
         yield path
         return
-    for folder, folders, names in os.walk(path):
+    for folder, folders, names in os.walk(path, onerror=_raised):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from (os.path.join(folder, name) for name in sorted(names) if may_be_audit(name))
+
+
+def _raised(error: OSError) -> None:
+    """Without it, a folder that can't be listed would seem to be empty."""
+    raise error
 
 
 def _decisions(file: BinaryIO, name: str) -> Iterator[AuditRow | Unreadable]:

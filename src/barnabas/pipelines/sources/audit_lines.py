@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from barnabas.common.resource import ResourceType
@@ -42,6 +42,7 @@ class AuditRow(NamedTuple):
     """Kafka's name: ``WRITE``."""
     resource_type: str | None = None
     pattern_type: str | None = None
+    """``LITERAL``; ``ANY``, with the name ``*``, for a decision about any resource of the type."""
     resource_name: str | None = None
     api: str | None = None
     api_version: int | None = None
@@ -60,6 +61,8 @@ class AuditRow(NamedTuple):
 
 
 _TYPES: Mapping[str, str] = {member.name.replace("_", "").casefold(): member.name for member in ResourceType}
+_INT64 = range(-(2**63), 2**63)
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _LOGGER = re.compile(r"\s*\(kafka\.authorizer\.logger[^()]*\)\s*\Z")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?")
 _START = re.compile(r"Principal = ")
@@ -70,6 +73,8 @@ _DECISION = re.compile(
     re.DOTALL,
 )
 _BETWEEN = (" is Allowed ", " is Denied ", "peration = ", " from host = ", " on resource = ", " for request = ")
+_ANY_IN_KAFKA = "hardcode"
+"""The name, with no reference to it, about which Kafka decides whether any resource of a type is allowed."""
 _REFERENCES = " with resourceRefCount = "
 _RULE = " based on rule "
 _KAFKA_ACL = re.compile(
@@ -92,6 +97,13 @@ _OURS = re.compile(
 def parse_line(line: str, zone: tzinfo = UTC) -> AuditRow:
     """Return the decision of a line. Times without a zone are in ``zone``. Raises Unreadable."""
     text = line.strip()
+    row = _parse(text, zone)
+    if "\\u" in text and any(isinstance(value, str) and _SURROGATE.search(value) for value in row):
+        raise Unreadable("a text is not valid Unicode: it has half of a surrogate pair")
+    return row
+
+
+def _parse(text: str, zone: tzinfo) -> AuditRow:
     if text.startswith("{"):
         return _from_json(text, zone)
     start = _START.search(text)
@@ -178,9 +190,16 @@ def _typed(entry: dict[str, Any], field: str, kind: type) -> Any:
         return None
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
         raise Unreadable(f"{field} is {value!r:.80}, which is not of type {kind.__name__}")
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+    if isinstance(value, int) and value not in _INT64:
         raise Unreadable(f"{field} is {value!r:.80}, which does not fit 64 bits")
     return value
+
+
+def _number(digits: str) -> int:
+    """Return a number of a log line, where clients may have written anything."""
+    if len(digits) > len(str(_INT64.start)) or int(digits) not in _INT64:
+        raise Unreadable(f"{digits:.80} does not fit 64 bits")
+    return int(digits)
 
 
 def _from_text(text: str, time_ms: int | None) -> AuditRow:
@@ -194,20 +213,24 @@ def _from_text(text: str, time_ms: int | None) -> AuditRow:
     if match is None:
         raise Unreadable("not a decision of an authorizer")
     kind, rule_text = _kafka_rule(rule)
+    references = _number(match["references"])
+    pattern_type, name = match["pattern"].upper(), match["name"]
+    if (references, name) == (0, _ANY_IN_KAFKA):
+        pattern_type, name = "ANY", "*"
     return AuditRow(
         "decision",
         "kafka-4" if rule else "kafka-3",
         time_ms,
         time_ms,
         1,
-        int(match["references"]),
+        references,
         match["outcome"] == "Allowed",
         match["principal"],
         match["host"],
         _upper_snake(match["operation"]),
         _type_name(match["type"]),
-        match["pattern"].upper(),
-        match["name"],
+        pattern_type,
+        name,
         match["api"],
         rule=kind,
         rule_text=rule_text,
@@ -217,16 +240,19 @@ def _from_text(text: str, time_ms: int | None) -> AuditRow:
 def _of_our_line(match: re.Match[str], time_ms: int | None) -> AuditRow:
     def unquoted(group: str) -> str | None:
         text = match[group]
-        return str(json.loads(text)) if text and text.startswith('"') else text
+        try:
+            return str(json.loads(text)) if text and text.startswith('"') else text
+        except ValueError as error:
+            raise Unreadable(f"{group} is not quoted as barnabas does: {error}") from error
 
-    duration = int(match["duration"] or 0)
+    duration = _number(match["duration"] or "0")
     return AuditRow(
         "decision",
         "barnabas-log",
         None if time_ms is None else time_ms - duration,
         time_ms,
-        int(match["times"] or 1),
-        int(match["references"]),
+        _number(match["times"] or "1"),
+        _number(match["references"]),
         match["outcome"] == "Allowed",
         unquoted("principal"),
         unquoted("host"),
@@ -238,7 +264,7 @@ def _of_our_line(match: re.Match[str], time_ms: int | None) -> AuditRow:
         client_id=unquoted("client"),
         listener=unquoted("listener"),
         connection_id=unquoted("connection"),
-        correlation_id=int(match["correlation"]),
+        correlation_id=_number(match["correlation"]),
         forwarded_by=unquoted("forwarded"),
         rule=match["rule"],
         rule_id=match["rule_id"],
@@ -264,7 +290,7 @@ def _type_name(text: str) -> str:
     return _TYPES.get(text.replace("_", "").casefold(), text.upper())
 
 
-@cache
+@lru_cache(maxsize=1_024)
 def _upper_snake(text: str) -> str:
     """``DescribeConfigs``, as 3.x writes it with its first authorizer, becomes ``DESCRIBE_CONFIGS``."""
     return text if text.isupper() else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text).upper()

@@ -1,13 +1,11 @@
-"""Rows of ``kafka-access-audit``, in Arrow batches of bounded size."""
+"""Rows of ``kafka-access-audit``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import tzinfo
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     BooleanType,
     IntegerType,
@@ -18,12 +16,15 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from barnabas.pipelines.sources.arrow_rows import ArrowRows
 from barnabas.pipelines.sources.audit_lines import AuditRow, Unreadable, parse_line
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["AUDIT_SCHEMA", "AuditRows"]
 
 _ROWS_MAX: Final = 8_192
-_BYTES_MAX: Final = 8 * 1024 * 1024
 
 AUDIT_SCHEMA = StructType(
     [
@@ -73,9 +74,7 @@ class AuditRows:
     def __init__(self, file: str, zone: tzinfo) -> None:
         self._file = file
         self._zone = zone
-        self._schema = to_arrow_schema(AUDIT_SCHEMA)
-        self._rows: list[tuple[Any, ...]] = []
-        self._bytes = 0
+        self._rows = ArrowRows(AUDIT_SCHEMA, rows_max=_ROWS_MAX)
 
     def add(self, position: int, data: bytes) -> Iterator[pa.RecordBatch]:
         """Add a line, unless it is blank; yield what is full."""
@@ -86,28 +85,13 @@ class AuditRows:
             row = parse_line(line, self._zone)
             if row.node_id is not None and row.node_id not in _INT32:
                 raise Unreadable(f"node_id {row.node_id} does not fit 32 bits")
-            self._rows.append((*row, None, None, self._file, position))
+            columns: tuple[Any, ...] = (*row, None, None)
         except Unreadable as error:
-            self._rows.append((*_UNREADABLE, line, str(error), self._file, position))
-        self._bytes += len(data)
-        if len(self._rows) >= _ROWS_MAX or self._bytes >= _BYTES_MAX:
-            yield from self.rest()
+            columns = (*_UNREADABLE, line, str(error))
+        yield from self._rows.add((*columns, self._file, position), len(data))
 
     def add_problem(self, position: int, problem: str) -> None:
-        self._rows.append((*_UNREADABLE, None, problem, self._file, position))
+        self._rows.add_small((*_UNREADABLE, None, problem, self._file, position))
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        rows, self._rows, self._bytes = self._rows, [], 0
-        if rows:
-            arrays = [
-                _column(column, field.type) for column, field in zip(zip(*rows, strict=True), self._schema, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-
-
-def _column(values: tuple[Any, ...], arrow_type: pa.DataType) -> pa.Array:
-    if not pa.types.is_timestamp(arrow_type):
-        return pa.array(values, type=arrow_type)
-    limit = 2**63 // 1000 - 1
-    micros = [None if value is None or abs(value) > limit else value * 1000 for value in values]
-    return pa.array(micros, type=pa.int64()).cast(arrow_type)
+        return self._rows.rest()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from barnabas.pipelines.sources.errors import DamagedLog, InvalidOption, SourceUnavailable
-from barnabas.pipelines.sources.log_batches import Damage, DamageKind, read_batches, whole_batches_end
+from barnabas.pipelines.sources.log_batches import Damage, DamageKind, SegmentEnds, read_batches
 from barnabas.pipelines.sources.log_layout import LogFiles, SegmentFile, SnapshotFile, find_log, needed_snapshot
 from barnabas.pipelines.sources.metadata_rows import MetadataRows, RowOptions, metadata_schema
 from barnabas.pipelines.sources.record_types import parse_types
@@ -138,8 +138,7 @@ class _FilesStreamReader(DataSourceStreamReader):
     def __init__(self, options: _Options) -> None:
         self._options = options
         self._store = options.store()
-        self._reached: tuple[str, int, int] | None = None
-        """The file that was written to last, and where its whole batches ended: position and offset."""
+        self._ends = SegmentEnds(self._store)
 
     def initialOffset(self) -> dict[str, int]:
         starting = self._options.starting_offset
@@ -161,14 +160,7 @@ class _FilesStreamReader(DataSourceStreamReader):
         if not files.segments:
             return {"offset": files.snapshots[-1].end_offset}
         last = files.segments[-1]
-        position, offset = 0, last.base_offset
-        if self._reached is not None and self._reached[0] == last.path and self._reached[1] <= last.size:
-            position, offset = self._reached[1:]
-        if last.size > position:
-            with self._store.open(last.path) as file:
-                position, offset = whole_batches_end(file, last.size, position, offset)
-        self._reached = last.path, position, offset
-        return {"offset": offset}
+        return {"offset": self._ends.next_offset(last.path, last.size, last.base_offset)}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         first, last = int(start["offset"]), int(end["offset"])

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum
 from struct import Struct
-from typing import BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.record_batch import BATCH_HEADER_SIZE, LOG_OVERHEAD, BatchView
 
-__all__ = ["BATCH_SIZE_MAX", "Damage", "DamageKind", "read_batches", "whole_batches_end"]
+if TYPE_CHECKING:
+    from barnabas.pipelines.sources.stored_files import FileStore
+
+__all__ = ["BATCH_SIZE_MAX", "Damage", "DamageKind", "SegmentEnds", "read_batches"]
 
 BATCH_SIZE_MAX: Final = 256 * 1024 * 1024
 """A controller writes at most 8 MiB; a greater length than this one is damage."""
@@ -79,7 +82,7 @@ def read_batches(file: BinaryIO, expected_offset: int, *, has_gaps: bool = False
         position += LOG_OVERHEAD + length
 
 
-def whole_batches_end(file: BinaryIO, size: int, position: int, offset: int) -> tuple[int, int]:
+def _whole_batches_end(file: BinaryIO, size: int, position: int, offset: int) -> tuple[int, int]:
     """Return where the whole batches of a file end: a position, and the offset after the last batch.
 
     Begins at ``position``, where the batch with ``offset`` is expected, and reads only headers; of the last batch
@@ -104,9 +107,28 @@ def whole_batches_end(file: BinaryIO, size: int, position: int, offset: int) -> 
     return position, offset
 
 
+class SegmentEnds:
+    """The ends of segments that grow. Batches that were found to be whole are not read again."""
+
+    def __init__(self, store: FileStore) -> None:
+        self._store = store
+        self._reached: dict[str, tuple[int, int]] = {}
+
+    def next_offset(self, path: str, size: int, base_offset: int) -> int:
+        """Return the offset after the last whole batch of a segment."""
+        position, offset = self._reached.get(path, (0, base_offset))
+        if position > size:  # It was truncated.
+            position, offset = 0, base_offset
+        if size > position:
+            with self._store.open(path) as file:
+                position, offset = _whole_batches_end(file, size, position, offset)
+        self._reached[path] = position, offset
+        return offset
+
+
 def _is_valid(file: BinaryIO, start: int, offset: int, end: int) -> bool:
     file.seek(start)
-    found = next(read_batches(_Bounded(file, end - start), offset), None)  # type: ignore[arg-type]
+    found = next(read_batches(_Bounded(file, end - start), offset, has_gaps=True), None)  # type: ignore[arg-type]
     return isinstance(found, BatchView)
 
 

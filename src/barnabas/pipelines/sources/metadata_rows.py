@@ -1,18 +1,16 @@
-"""Rows of ``kraft-metadata``, in Arrow batches of bounded size.
+"""Rows of ``kraft-metadata``.
 
 A record that can't be decoded keeps its bytes in ``raw`` and the reason in ``problem``. Secrets are hidden unless the
 read asks for them: keys of SCRAM credentials, and settings of brokers that are passwords or unknown. A hidden record
-has no ``raw``.
+has no ``raw``, and neither has a credential or a setting that can't be decoded.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     BinaryType,
     DataType,
@@ -25,6 +23,7 @@ from pyspark.sql.types import (
 )
 
 from barnabas.access.cluster_state import HIDDEN, ConfigTarget, is_secret
+from barnabas.pipelines.sources.arrow_rows import ArrowRows
 from barnabas.pipelines.sources.log_batches import Damage
 from barnabas.pipelines.sources.record_types import converter_of, record_struct
 from barnabas.protocol.control_record import decode_control_record
@@ -37,13 +36,15 @@ from barnabas.protocol.records.no_op_record import NoOpRecord
 from barnabas.protocol.records.user_scram_credential_record import UserScramCredentialRecord
 from barnabas.protocol.schema import Message
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 __all__ = ["MetadataRows", "RowOptions", "metadata_schema"]
 
 _ROWS_MAX: Final = 4_096
-_BYTES_MAX: Final = 8 * 1024 * 1024
-"""An Arrow batch ends when either is reached; one row may be larger."""
 
 _TYPE_NAMES: Final = metadata_record_types()
+_TYPES_WITH_SECRETS: Final = frozenset(cls.__name__ for cls in (ConfigRecord, UserScramCredentialRecord))
 _SCRAM_SECRETS: Final = ("salt", "storedKey", "serverKey")
 
 
@@ -96,9 +97,7 @@ class MetadataRows:
         self._options = options
         self._file = file
         self._snapshot_offset = snapshot_offset
-        self._schema = to_arrow_schema(metadata_schema(options))
-        self._rows: list[_Row] = []
-        self._bytes = 0
+        self._rows = ArrowRows(metadata_schema(options), rows_max=_ROWS_MAX)
 
     def add_batch(self, batch: BatchView, *, start: int = 0, refuse: bool = True) -> Iterator[pa.RecordBatch]:
         """Add the records from offset ``start`` of a batch whose checksum is right; yield what is full.
@@ -110,25 +109,15 @@ class MetadataRows:
             if refuse and row is not None and row.problem is not None:
                 raise DecodeError(f"offset {record.offset}: {row.problem}")
             if row is not None:
-                self._rows.append(row)
-                self._bytes += 200 + 2 * len(record.value or b"")
-                if len(self._rows) >= _ROWS_MAX or self._bytes >= _BYTES_MAX:
-                    yield from self.rest()
+                yield from self._rows.add(row, 200 + 2 * len(record.value or b""))
 
     def add_damage(self, damage: Damage) -> None:
         row = _Row(damage.offset, None, None, None, None, None, None, damage.text, self._file, self._snapshot_offset)
-        self._rows.append(row)
+        self._rows.add_small(row)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that are left, if any."""
-        rows, self._rows, self._bytes = self._rows, [], 0
-        if rows:
-            columns = zip(*rows, strict=True)
-            arrays = [
-                _timestamps(column, field.type) if field.name == "timestamp" else pa.array(column, type=field.type)
-                for column, field in zip(columns, self._schema, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return self._rows.rest()
 
     def _row(self, batch: BatchView, record: Record) -> _Row | None:
         if self._is_left_out(batch, record):
@@ -136,7 +125,9 @@ class MetadataRows:
         try:
             message, version = _decoded(batch, record)
         except DecodeError as error:
-            return self._new_row(batch, record, None, None, None, record.value, f"record can't be decoded: {error}")
+            is_hidden = not self._options.shows_secrets and _type_in_frame(batch, record) in _TYPES_WITH_SECRETS
+            raw = None if is_hidden else record.value
+            return self._new_row(batch, record, None, None, None, raw, f"record can't be decoded: {error}")
         name = type(message).__name__
         types = self._options.types
         if types and name not in types:
@@ -149,11 +140,8 @@ class MetadataRows:
 
     def _is_left_out(self, batch: BatchView, record: Record) -> bool:
         """Whether the frame alone shows that the record has a type that was not requested."""
-        types, value = self._options.types, record.value
-        if not types or batch.is_control or value is None or len(value) < 2 or value[0] != 1:
-            return False
-        name = _TYPE_NAMES.get(value[1])
-        return name is not None and name not in types
+        name = _type_in_frame(batch, record) if self._options.types else None
+        return name is not None and name not in self._options.types
 
     def _new_row(
         self,
@@ -187,6 +175,13 @@ class MetadataRows:
         return {name: fields}
 
 
+def _type_in_frame(batch: BatchView, record: Record) -> str | None:
+    """Return the type that the record's frame names, without decoding it; None if it is unknown."""
+    value = record.value
+    is_framed = not batch.is_control and value is not None and len(value) >= 2 and value[0] == 1
+    return _TYPE_NAMES.get(value[1]) if is_framed and value is not None else None
+
+
 def _decoded(batch: BatchView, record: Record) -> tuple[Message, int]:
     if batch.is_control:
         control = decode_control_record(record.key, record.value)
@@ -212,10 +207,3 @@ def _text(message: Message, version: int, is_hidden: bool) -> str:
     if is_hidden:
         fields.update(dict.fromkeys(_secret_fields(message), HIDDEN))
     return json.dumps(fields, separators=(",", ":"))
-
-
-def _timestamps(column: tuple[int | None, ...], arrow_type: pa.DataType) -> pa.Array:
-    """Convert milliseconds. Those beyond Arrow's range, which only a damaged clock writes, become null."""
-    limit = 2**63 // 1000 - 1
-    micros = [None if value is None or abs(value) > limit else value * 1000 for value in column]
-    return pa.array(micros, type=pa.int64()).cast(arrow_type)

@@ -62,11 +62,11 @@ class FileStore:
         )
 
     def is_folder(self, path: str) -> bool:
-        return bool(self._type(path) == arrow_fs.FileType.Directory)
+        return bool(self._info(path).type == arrow_fs.FileType.Directory)
 
     def file(self, path: str) -> StoredFile | None:
         """Return the file of this path; None if it is a folder or does not exist."""
-        info = self._files.get_file_info(path)
+        info = self._info(path)
         return StoredFile(path, info.base_name, info.size) if info.type == arrow_fs.FileType.File else None
 
     def open(self, path: str) -> BinaryIO:
@@ -76,9 +76,9 @@ class FileStore:
         except OSError as error:
             raise SourceUnavailable(f"{path} can't be read: {error}") from error
 
-    def _type(self, path: str) -> object:
+    def _info(self, path: str) -> arrow_fs.FileInfo:
         try:
-            return self._files.get_file_info(path).type
+            return self._files.get_file_info(path)
         except (OSError, ValueError) as error:
             raise SourceUnavailable(f"{path} can't be read: {error}") from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import zlib
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
@@ -47,7 +48,10 @@ def whole_lines_end(file: BinaryIO, size: int) -> int:
 
 def decompressed_lines(file: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a compressed file, with positions in its content. Damage raises OSError or EOFError."""
-    return _lines(_decompressed(file, name), 0)
+    try:
+        yield from _lines(_decompressed(file, name), 0)
+    except (zlib.error, lzma.LZMAError) as error:  # The modules raise these too, which are not OSErrors.
+        raise OSError(str(error)) from error
 
 
 def _until(lines: Iterator[tuple[int, bytes]], end: int) -> Iterator[tuple[int, bytes]]:

@@ -6,14 +6,17 @@ import bz2
 import gzip
 import lzma
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pytest
 
 from barnabas.pipelines.sources import text_lines
 from barnabas.pipelines.sources.access_audit import AccessAudit
+from barnabas.pipelines.sources.audit_files import local_decisions
 from barnabas.pipelines.sources.errors import DamagedLog, InvalidOption, SourceUnavailable
+from barnabas.pipelines.sources.log_batches import SegmentEnds
+from barnabas.pipelines.sources.stored_files import FileStore
 from barnabas.protocol.compression import Compression
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
@@ -81,6 +84,19 @@ def test_compressed_files_are_read_and_damaged_ones_reported(tmp_path: Path, suf
         read_rows(AccessAudit, path=path, onCorruption="refuse")
 
 
+@pytest.mark.parametrize(
+    ("suffix", "compress", "position"),
+    [(".gz", gzip.compress, 200), (".bz2", bz2.compress, 200), (".xz", lzma.compress, 200)],
+)
+def test_damage_inside_a_compressed_file_is_reported(tmp_path: Path, suffix: str, compress: Any, position: int) -> None:
+    data = bytearray(compress("".join(map(line, range(3000))).encode()))
+    data[position : position + 40] = b"\xff" * 40
+    path = tmp_path / f"a.log{suffix}"
+    path.write_bytes(data)
+    assert "can't be decompressed" in read_rows(AccessAudit, path=path)[-1]["problem"]
+    assert "can't be read to its end" in str(list(local_decisions(str(path)))[-1])
+
+
 def test_the_segments_of_the_topic_are_read(tmp_path: Path) -> None:
     folder = tmp_path / "__access_audit-0"
     folder.mkdir()
@@ -101,6 +117,30 @@ def test_the_segments_of_the_topic_are_read(tmp_path: Path) -> None:
     assert principals(rows) == decided(3)
     assert [row["position"] for row in rows] == [40, 41, 42, 43]
     assert "ends inside a batch" in rows[3]["problem"]
+
+
+def audit_batch(offset: int) -> bytes:
+    event = (
+        b'{"version":1,"type":"decision","last_ms":1,"decisions":1,"allowed":true,"principal":"User:u%d",'
+        b'"operation":"READ","resource_type":"TOPIC","resource_name":"t"}' % offset
+    )
+    return build_batch([Record(offset, 1, None, event)], base_offset=offset)
+
+
+def test_a_stream_of_segments_has_each_record_once_also_after_a_gap(tmp_path: Path) -> None:
+    """Compaction leaves gaps."""
+    segment = tmp_path / f"{0:020d}.log"
+    source = AccessAudit({"path": str(tmp_path)})
+    reader: Any = source.streamReader(source.schema())
+    start, found = reader.initialOffset(), []
+    data = b""
+    for offset in (0, 1, 5):
+        data += audit_batch(offset)
+        segment.write_bytes(data + audit_batch(6)[:70])
+        end = reader.latestOffset()
+        found += principals(read_partitions(reader, reader.partitions(start, end)))
+        start = end
+    assert found == ["User:u0", "User:u1", "User:u5"]
 
 
 def test_a_stream_reads_each_line_once_while_the_log_grows_and_rolls(tmp_path: Path) -> None:
@@ -160,3 +200,33 @@ def test_wrong_options_are_named(options: dict[str, str], message: str) -> None:
 def test_a_missing_path_is_named(tmp_path: Path) -> None:
     with pytest.raises(SourceUnavailable, match="does not exist"):
         read_rows(AccessAudit, path=tmp_path / "none")
+
+
+def test_the_end_of_a_segment_is_not_searched_from_its_beginning_each_time(tmp_path: Path) -> None:
+    class CountingStore(FileStore):
+        opened = 0
+
+        def open(self, path: str) -> BinaryIO:
+            CountingStore.opened += 1
+            return super().open(path)
+
+    path = tmp_path / f"{0:020d}.log"
+    ends = SegmentEnds(CountingStore(str(tmp_path), {}))
+    data = audit_batch(0) + audit_batch(1)
+    found = []
+    for written in (data, data, data + audit_batch(2), data[:-1]):
+        path.write_bytes(written)
+        found.append((ends.next_offset(str(path), len(written), 0), CountingStore.opened))
+    assert found == [(2, 1), (2, 1), (3, 2), (1, 3)]
+
+
+def test_a_store_that_refuses_is_named_with_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing:
+        def get_file_info(self, path: str) -> Any:
+            raise OSError(f"AWS Error ACCESS_DENIED for {path}")
+
+    store = FileStore(str(tmp_path), {})
+    monkeypatch.setattr(store, "_files", Refusing())
+    for ask in (store.file, store.is_folder):
+        with pytest.raises(SourceUnavailable, match=f"{tmp_path} can't be read: AWS Error ACCESS_DENIED"):
+            ask(store.root)

@@ -46,6 +46,14 @@ def test_a_line_of_kafka_3_has_no_rule_and_other_words() -> None:
     assert (row.operation, row.api, row.rule, row.rule_text) == ("DESCRIBE_CONFIGS", "DescribeConfigs", None, None)
 
 
+def test_a_decision_of_kafka_about_any_resource_has_the_form_of_ours() -> None:
+    """``Authorizer.authorizeByResourceType`` decides about a made-up name, without a reference to it."""
+    line = KAFKA_4.replace("LITERAL:orders", "LITERAL:hardcode")
+    assert (parse_line(line).pattern_type, parse_line(line).resource_name) == ("LITERAL", "hardcode")
+    row = parse_line(line.replace("resourceRefCount = 3", "resourceRefCount = 0"))
+    assert (row.pattern_type, row.resource_name, row.references) == ("ANY", "*", 0)
+
+
 @pytest.mark.parametrize("rule", ["DefaultDeny", "DefaultAllow", "SuperUser"])
 def test_rules_without_an_acl_are_kept_by_name(rule: str) -> None:
     head = KAFKA_4.partition(" based on")[0]
@@ -92,6 +100,47 @@ def test_a_name_with_the_words_between_fields_is_not_guessed(name: str) -> None:
 def test_other_lines_are_refused_with_the_reason(line: str, reason: str) -> None:
     with pytest.raises(Unreadable, match=reason):
         parse_line(line)
+
+
+OUR_LINE = (
+    'Principal = User:eve is Denied operation = READ from host = 10.0.0.8 on resource = Topic:LITERAL:"{name}" '
+    "for request = Fetch with resourceRefCount = {references} based on rule DefaultDeny; listener = L, client = c, "
+    "request id = L-5/1, 2 times in {duration} ms"
+)
+"""A client can write all of it into Kafka's log: the name of a group may have line breaks."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"name": r"\q"}, "escape"),
+        ({"name": "\1"}, "control character"),
+        ({"name": r"\ud800"}, "not valid Unicode"),
+        ({"references": "9" * 30}, "does not fit 64 bits"),
+        ({"references": "9" * 5000}, "does not fit 64 bits"),
+        ({"duration": "9" * 5000}, "does not fit 64 bits"),
+    ],
+)
+def test_a_forged_line_is_refused_and_does_not_end_the_read(changes: dict[str, str], reason: str) -> None:
+    fields = {"name": "orders", "references": "1", "duration": "7"}
+    assert parse_line(OUR_LINE.format(**fields)).resource_name == "orders"
+    with pytest.raises(Unreadable, match=reason):
+        parse_line(OUR_LINE.format(**{**fields, **changes}))
+
+
+@pytest.mark.parametrize("references", ["9" * 30, "9" * 5000])
+def test_a_number_of_kafkas_line_must_fit_its_column(references: str) -> None:
+    with pytest.raises(Unreadable, match="does not fit 64 bits"):
+        parse_line(KAFKA_4.replace("resourceRefCount = 3", f"resourceRefCount = {references}"))
+
+
+def test_a_name_in_json_must_be_valid_unicode() -> None:
+    fields = {
+        "version": 1, "type": "decision", "last_ms": 1, "decisions": 1, "allowed": True, "principal": "User:a",
+        "operation": "READ", "resource_type": "TOPIC", "resource_name": "\ud800",
+    }  # fmt: skip
+    with pytest.raises(Unreadable, match="not valid Unicode"):
+        parse_line(json.dumps(fields))
 
 
 def test_a_gap_in_the_audit_is_a_row_of_its_own() -> None:

@@ -13,7 +13,9 @@ from barnabas.common.uuid import Uuid
 from barnabas.pipelines.sources.errors import DamagedLog, InvalidOption, SourceUnavailable
 from barnabas.pipelines.sources.kraft_metadata import KraftMetadata
 from barnabas.pipelines.sources.record_types import known_types
-from barnabas.protocol.record_batch import BATCH_HEADER_SIZE, iter_batches
+from barnabas.protocol.record_batch import BATCH_HEADER_SIZE, Record, iter_batches
+from barnabas.protocol.record_batch_builder import build_batch
+from barnabas.protocol.record_serde import encode_metadata_record
 from barnabas.protocol.records.access_control_entry_record import AccessControlEntryRecord
 from barnabas.protocol.records.config_record import ConfigRecord
 from barnabas.protocol.records.no_op_record import NoOpRecord
@@ -104,6 +106,27 @@ def test_secrets_are_hidden_unless_they_are_requested(tmp_path: Path) -> None:
     assert json.loads(shown[0]["record"])["storedKey"] == base64.b64encode(b"key").decode()
     assert json.loads(shown[1]["record"])["value"] == "geheim"
     assert None not in [row["raw"] for row in shown]
+
+
+def test_the_bytes_of_a_credential_that_cannot_be_decoded_are_hidden(tmp_path: Path) -> None:
+    value = encode_metadata_record(
+        UserScramCredentialRecord(
+            name="alice", mechanism=1, salt=b"salt", stored_key=b"key", server_key=b"server", iterations=4096
+        ),
+        0,
+    )
+    longer = value + b"\0"
+    config = encode_metadata_record(ConfigRecord(resource_type=4, resource_name="1", name="x", value="geheim"), 0)
+    topic = b"\x01\x02\x7f"
+    values = [longer, value[:-1], config[:-1], topic]
+    records = [Record(number, 5, None, damaged) for number, damaged in enumerate(values)]
+    path = tmp_path / f"{0:020d}.log"
+    path.write_bytes(build_batch(records, base_offset=0))
+    rows = read(path, onCorruption="report")
+    assert ["can't be decoded" in str(row["problem"]) for row in rows] == [True] * 4
+    assert [row["raw"] for row in rows] == [None, None, None, topic]
+    shown = read(path, onCorruption="report", showSecrets=True)
+    assert [row["raw"] for row in shown] == values
 
 
 def test_a_log_cut_at_any_byte_is_read_to_its_last_whole_batch(log: Log, tmp_path: Path) -> None:
