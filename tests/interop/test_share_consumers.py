@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,10 +56,22 @@ def node(request: pytest.FixtureRequest, kafka_peer: Path, tmp_path: Path) -> It
 
 @pytest.fixture
 def our_node(kafka_peer: Path, tmp_path: Path) -> Iterator[CommandNode]:
+    with _our_node(tmp_path, SETTINGS) as made:
+        yield made
+
+
+@pytest.fixture
+def killed_node(kafka_peer: Path, tmp_path: Path) -> Iterator[CommandNode]:
     """Records whose delivery a kill has cut off wait until their locks end, by default for 30 seconds each time."""
     locks = {"group.share.min.record.lock.duration.ms": "1000", "group.share.record.lock.duration.ms": "5000"}
     limit = {"group.share.delivery.count.limit": "10"}  # Each such delivery counts.
-    made = CommandNode(tmp_path / "node", settings={**SETTINGS, **locks, **limit})
+    with _our_node(tmp_path, {**SETTINGS, **locks, **limit}) as made:
+        yield made
+
+
+@contextmanager
+def _our_node(folder: Path, settings: dict[str, str]) -> Iterator[CommandNode]:
+    made = CommandNode(folder / "node", settings=settings)
     made.start()
     yield made
     made.stop()
@@ -111,14 +123,14 @@ def test_members_settle_each_record_once(node: Node, mode: str) -> None:
     assert settled.lines["reject"] > 0
 
 
-def test_members_settle_no_record_twice_while_the_node_is_killed(our_node: CommandNode) -> None:
-    fill(our_node, "killed")
+def test_members_settle_no_record_twice_while_the_node_is_killed(killed_node: CommandNode) -> None:
+    fill(killed_node, "killed")
     with ThreadPoolExecutor() as pool:
-        working = pool.submit(work, our_node, "killed", members=4, mode="record_limit")
+        working = pool.submit(work, killed_node, "killed", members=4, mode="record_limit")
         for _ in range(2):
             time.sleep(5)
-            our_node.kill()
-            our_node.start()
+            killed_node.kill()
+            killed_node.start()
         settled = working.result()
     assert max(settled.confirmed.values()) == 1
     assert settled.confirmed.keys() | settled.unclear.keys() == {f"record-{number}" for number in range(RECORDS)}
