@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from barnabas.network.close_connection import CloseConnection
 from barnabas.network.framing import FrameReader, InvalidFrameSize
+from barnabas.network.later_answer import LaterAnswer
 from barnabas.network.loop_scheduler import TURN_S
 from barnabas.network.promised_answer import PromisedAnswer, PromisedAnswers
 from barnabas.security.principal import ANONYMOUS, Principal
@@ -186,7 +187,7 @@ class Connection(asyncio.BufferedProtocol):
         self._promised = None
         if isinstance(self._busy, asyncio.Task):
             self._busy.cancel()
-        if isinstance(self._awaited, Coroutine):
+        if isinstance(self._awaited, Coroutine | LaterAnswer):
             self._awaited.close()
         if self._resting is not None:
             self._resting.cancel()

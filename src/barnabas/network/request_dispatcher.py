@@ -21,6 +21,7 @@ from barnabas.common.long_response import LongAnswer
 from barnabas.common.resource import CLUSTER_NAME, ResourceType
 from barnabas.network.api_handler import Access
 from barnabas.network.close_connection import CloseConnection
+from barnabas.network.later_answer import LaterAnswer
 from barnabas.network.long_work_scheduler import LongWork, work_owner
 from barnabas.network.promised_answer import PromisedAnswer
 from barnabas.network.request_limits import RequestLimits
@@ -204,9 +205,10 @@ class RequestDispatcher:
             return response
         if type(response) is not handler.response_type and isinstance(response, Awaitable):
             busy_s = 0.0 if self.quotas is None else perf_counter() - started
-            return self._answer_later(
+            answer = self._answer_later(
                 route, handler, request, context, response, started, len(frame), connection, busy_s
             )
+            return LaterAnswer(answer, response)
         if self.quotas is not None:
             self._throttle(connection, context, response, len(frame), perf_counter() - started)
         if takes_steps(response, version):

@@ -13,6 +13,7 @@ import pytest
 from barnabas.network.authentication import ConnectionSecurity
 from barnabas.network.close_connection import CloseConnection
 from barnabas.network.connection import Answer, Connection, RequestProcessor
+from barnabas.network.later_answer import LaterAnswer
 from barnabas.network.loop_scheduler import LoopShare
 from barnabas.network.promised_answer import PromisedAnswer
 from barnabas.network.request_limits import RequestLimits
@@ -118,6 +119,24 @@ async def test_a_request_whose_connection_is_lost_at_once_is_dropped() -> None:
     await asyncio.sleep(0)
     assert inspect.getcoroutinestate(asked) == inspect.CORO_CLOSED
     assert answers(transport) == []
+
+
+@pytest.mark.anyio
+async def test_what_a_dropped_request_would_wait_for_is_dropped_too() -> None:
+    async def response() -> Answer:
+        raise AssertionError("nobody waits for this response")
+
+    async def answer(waiting: Awaitable[Answer]) -> Answer:
+        return await waiting
+
+    waiting = response()
+    asked = answer(waiting)
+    connection, _ = connect(Owner(lambda frame: LaterAnswer(asked, waiting)))
+    receive(connection, b"1")
+    connection.connection_lost(None)
+    await asyncio.sleep(0)
+    assert inspect.getcoroutinestate(asked) == inspect.CORO_CLOSED
+    assert inspect.getcoroutinestate(waiting) == inspect.CORO_CLOSED
 
 
 @pytest.mark.anyio
