@@ -13,6 +13,7 @@ from barnabas.connect_spark.positions.checkpoints import fresh_checkpoint
 from barnabas.connect_spark.queries.batch_gate import BatchGate
 from barnabas.connect_spark.queries.polled_source import Polled, PolledSourceTask, Poller
 from barnabas.connect_spark.queries.query_handle import start_query
+from barnabas.connect_spark.sessions.session_kind import use_pool
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,7 +43,8 @@ def _started(
 
     records = spark.readStream.format("rate").option("rowsPerSecond", "1000").load()
     checkpoint = fresh_checkpoint(folder / connector, now_ms=0)
-    return start_query(records, process, gate, checkpoint, name=connector, pool=connector, trigger_interval_ms=10)
+    use_pool(spark, connector)
+    return start_query(records, process, gate, checkpoint, name=connector, trigger_interval_ms=10)
 
 
 def test_a_heavy_connector_leaves_executors_to_a_small_one(spark: SparkSession, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.connect_spark.positions.checkpoints import Checkpoint
 from barnabas.connect_spark.queries.batch_gate import QueryEnds
-from barnabas.connect_spark.sessions.session_kind import use_pool
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -65,7 +64,6 @@ def start_query(
     checkpoint: Checkpoint,
     *,
     name: str,
-    pool: str,
     trigger_interval_ms: int,
     output_mode: str = "append",
 ) -> StreamingQuery:
@@ -77,7 +75,6 @@ def start_query(
             process(frame, batch_number, handle)
 
     logging.getLogger("py4j.clientserver").addFilter(_is_error)  # Adding it again does nothing.
-    use_pool(records.sparkSession, pool)
     query = (
         records.writeStream.queryName(name)
         .foreachBatch(batch)

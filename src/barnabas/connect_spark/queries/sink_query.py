@@ -55,7 +55,7 @@ from barnabas.connect_spark.queries.record_path import (
 )
 from barnabas.connect_spark.queries.refused_records import refused_rows
 from barnabas.connect_spark.queries.running_query import BatchEnds, RunningQuery
-from barnabas.connect_spark.sessions.session_kind import is_remote, use_pool
+from barnabas.connect_spark.sessions.session_kind import is_remote
 from barnabas.connect_spark.sessions.spark_settings import QuerySettings
 
 if TYPE_CHECKING:
@@ -111,7 +111,6 @@ class SinkProgram:
     # ---- QueryProgram
 
     def start(self, spark: SparkSession, gate: BatchGate) -> RunningQuery:
-        use_pool(spark, self._spec.task.connector)
         if not self._is_started:
             self._is_started = True
             self._task.start(spark)
@@ -136,7 +135,6 @@ class SinkProgram:
             gate,
             checkpoint,
             name=self._spec.query_name,
-            pool=self._spec.task.connector,
             trigger_interval_ms=self._settings.trigger_interval_ms,
         )
 

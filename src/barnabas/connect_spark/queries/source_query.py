@@ -47,7 +47,7 @@ from barnabas.connect_spark.queries.source_delivery import (
     producer_options,
 )
 from barnabas.connect_spark.queries.topic_writer import TopicWriter
-from barnabas.connect_spark.sessions.session_kind import is_remote, use_pool
+from barnabas.connect_spark.sessions.session_kind import is_remote
 from barnabas.connect_spark.sessions.spark_settings import QuerySettings
 
 if TYPE_CHECKING:
@@ -103,7 +103,6 @@ class SourceProgram:
     # ---- QueryProgram
 
     def start(self, spark: SparkSession, gate: BatchGate) -> RunningQuery:
-        use_pool(spark, self._spec.task.connector)
         self._delivery.open(spark)
         if not self._is_started:
             self._is_started = True
@@ -212,7 +211,6 @@ class SourceProgram:
             gate,
             self._checkpoint(records),
             name=self._spec.query_name,
-            pool=self._spec.task.connector,
             trigger_interval_ms=self._settings.trigger_interval_ms,
         )
 

@@ -21,6 +21,7 @@ from barnabas.connect.settings.plugin_config_def import ConfigException
 from barnabas.connect_spark.queries.batch_gate import BatchGate
 from barnabas.connect_spark.queries.failure_trace import failure_trace, without_secrets
 from barnabas.connect_spark.queries.query_progress import plan_of
+from barnabas.connect_spark.sessions.session_kind import use_pool
 from barnabas.spark.errors import JavaUnusable
 
 if TYPE_CHECKING:
@@ -157,6 +158,7 @@ class TaskQuery:
             return
         if self._program is None:
             self._program = self._make_program()
+        use_pool(spark, self.task.connector)
         self._gate = BatchGate(self._batch_failed)
         self._query = self._program.start(spark, self._gate)
         self._started_s = time.monotonic()

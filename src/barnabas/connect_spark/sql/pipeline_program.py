@@ -21,7 +21,7 @@ from barnabas.connect_spark.positions.checkpoints import Checkpoint, fresh_check
 from barnabas.connect_spark.queries.error_policy import ErrorPolicy
 from barnabas.connect_spark.queries.kafka_settings import consumer_settings
 from barnabas.connect_spark.queries.query_handle import start_query
-from barnabas.connect_spark.sessions.session_kind import is_remote, use_pool
+from barnabas.connect_spark.sessions.session_kind import is_remote
 from barnabas.connect_spark.sessions.shared_folder import place_of, require_shared_place
 from barnabas.connect_spark.sessions.spark_settings import QuerySettings
 from barnabas.connect_spark.sql.declarations import (
@@ -116,7 +116,6 @@ class PipelineProgram:
     def start(self, spark: SparkSession, gate: BatchGate) -> RunningQuery:
         if is_remote(spark):
             raise TerminalError(NOT_REMOTE)
-        use_pool(spark, self._spec.task.connector)
         session = self._session or pipeline_session(spark, self._given.shuffle_partitions)
         self._session = session
         with active(spark):
@@ -135,7 +134,6 @@ class PipelineProgram:
                 gate,
                 checkpoint,
                 name=self._spec.query_name,
-                pool=self._spec.task.connector,
                 trigger_interval_ms=self._settings.trigger_interval_ms,
                 output_mode="update" if self._given.output.mode is OutputMode.UPSERT else "append",
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -55,11 +56,12 @@ class Worker(Sessions):
         self.is_session_requested = threading.Event()
         self.is_up = threading.Event()
         self.is_up.set()
+        self.local_properties: dict[str, str] = {}
 
     def session(self) -> Any:
         self.is_session_requested.set()
         self.is_up.wait(20)
-        return None
+        return SimpleNamespace(sparkContext=SimpleNamespace(setLocalProperty=self.local_properties.__setitem__))
 
     def failure(self) -> str | None:
         return self.reason
@@ -94,6 +96,12 @@ class Worker(Sessions):
 def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
     monkeypatch.setattr(task_query, "_LOOK_S", 0.002)
     return Worker()
+
+
+def test_the_jobs_of_a_task_are_in_the_pool_of_its_connector(worker: Worker) -> None:
+    query = begun(worker)
+    worker.until(lambda: RUNNING in worker.events)
+    assert worker.local_properties == {"spark.scheduler.pool": query.task.connector}
 
 
 def test_a_failed_batch_is_noticed_without_waiting_for_the_next_look(
