@@ -212,11 +212,11 @@ def test_skipped_records_are_counted_without_a_log_and_dead_letters(
         async with running_stage(spark, node, tmp_path / topic, connector) as stage:
             partitions = stage.create(topic)
             stage.produce(topic, ["good", "bad one", "fine", "wrong one", "bad again"])
-            before = _records_read(spark)
+            last_stage = _last_stage(spark)
             task = await stage.start(topic, {"errors.tolerance": "all"}, partitions=partitions)
             await stage.until(lambda: stage.committed(f"connect-{topic}") == {partitions[0]: 5})
             await stage.stop(task)
-            return stage.events, _records_read(spark) - before
+            return stage.events, _records_read(spark, after=last_stage)
 
     events, _ = asyncio.run(scenario(Keeping, "counted"))
     assert [event.records for event in events if isinstance(event, RecordsSkipped)] == [3]
@@ -260,11 +260,11 @@ def test_a_batch_with_tolerated_bad_records_is_read_from_kafka_once(
         async with running_stage(spark, node, tmp_path, Keeping) as stage:
             partitions = stage.create("read-once")
             stage.produce("read-once", ["good"] * 90 + ["bad one"] * 5 + ["wrong one"] * 5)
-            before = _records_read(spark)
+            last_stage = _last_stage(spark)
             task = await stage.start("read-once", config, partitions=partitions)
             await stage.until(lambda: stage.committed("connect-read-once") == {partitions[0]: 100})
             await stage.stop(task)
-            read = _records_read(spark) - before
+            read = _records_read(spark, after=last_stage)
             assert len(stage.read("dead-once")) == 10
             return read
 
@@ -273,10 +273,19 @@ def test_a_batch_with_tolerated_bad_records_is_read_from_kafka_once(
     assert 100 <= read < 150  # A kept batch counts as a few records each time that it is used.
 
 
-def _records_read(spark: SparkSession) -> int:
-    """Return the records that all stages have read from sources so far."""
+def _records_read(spark: SparkSession, *, after: int) -> int:
+    """Return the records that the stages after this one have read from sources so far."""
+    return sum(stage.inputRecords() for stage in _stages(spark) if stage.stageId() > after)
+
+
+def _last_stage(spark: SparkSession) -> int:
+    return max((stage.stageId() for stage in _stages(spark)), default=-1)
+
+
+def _stages(spark: SparkSession) -> list[Any]:
+    """Return the newest stages: Spark forgets old ones."""
     stages = spark.sparkContext._jsc.sc().statusStore().stageList(None, False, False, _no_quantiles(spark), None)
-    return sum(stages.apply(index).inputRecords() for index in range(stages.size()))
+    return [stages.apply(index) for index in range(stages.size())]
 
 
 def _no_quantiles(spark: SparkSession) -> Any:
