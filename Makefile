@@ -88,8 +88,8 @@ run: env ## a node, a Connect worker, a stream of real flights through its conne
 
 # ---- tests ---------------------------------------------------------------------------------------
 
-test: dev ## every test: unit, oracles, interop, spark (ARGS are passed to pytest)
-	@$(PYTEST) $(PARALLEL) --durations=20 $(ARGS)
+test: dev ## unit tests, oracles, interop, spark; tests/contracts are part of `make check` (ARGS are passed to pytest)
+	@$(PYTEST) $(PARALLEL) --durations=20 --ignore=tests/contracts $(ARGS)
 
 unit: dev ## the tests that need neither sockets nor Java
 	@$(PYTEST) $(PARALLEL) tests/unit $(ARGS)

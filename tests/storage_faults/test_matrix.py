@@ -44,22 +44,22 @@ SAMPLE_OF_THREE = frozenset(
 )  # fmt: skip
 
 
-def is_even(file: str, fault: str) -> bool:
-    """Return whether the cell of a partition's file has the colour of the first one, as on a chessboard."""
-    return (list(PARTITION_FILES).index(file) + list(FAULTS).index(fault)) % 2 == 0
+def diagonal(file: str, fault: str) -> int:
+    """Return the one of four diagonals of the matrix with the cell of a partition's file."""
+    return (list(PARTITION_FILES).index(file) + list(FAULTS).index(fault)) % 4
 
 
 def is_sampled(file: str, fault: str) -> bool:
-    return (file in PARTITION_FILES and fault in FAULTS and is_even(file, fault)) or (file, fault) in SAMPLE
+    return (file in PARTITION_FILES and fault in FAULTS and diagonal(file, fault) == 0) or (file, fault) in SAMPLE
 
 
 def is_sampled_after_a_kill(file: str, fault: str) -> bool:
-    return fault in FAULTS and not is_even(file, fault)
+    return fault in FAULTS and diagonal(file, fault) == 1
 
 
 def is_sampled_of_three(file: str, fault: str) -> bool:
     is_log = file in PARTITION_FILES and file.startswith("log, ")
-    return (is_log and fault in FAULTS and is_even(file, fault)) or (file, fault) in SAMPLE_OF_THREE
+    return (is_log and fault in FAULTS and diagonal(file, fault) == 2) or (file, fault) in SAMPLE_OF_THREE
 
 
 def problems(cells: Iterator[tuple[str, Cell]], nodes: str, ended: str) -> dict[str, Cell]:
