@@ -24,14 +24,20 @@ from barnabas.connect_spark.converters.connect_schema import ConnectSchema
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["FAILURE", "HEADERS", "ORIGINAL", "RAW_HEADERS", "Datum", "RecordBatch", "Stage"]
+__all__ = ["FAILURE", "HEADERS", "ORIGINAL", "ORIGINAL_TYPES", "RAW_HEADERS", "Datum", "RecordBatch", "Stage"]
 
 RAW_HEADERS = "array<struct<key: string, value: binary>>"
 HEADERS = "array<struct<key: string, value: variant, schema: string>>"
-ORIGINAL = (
-    "struct<topic: string, partition: int, offset: bigint, timestamp: timestamp, "
-    f"key: binary, value: binary, headers: {RAW_HEADERS}>"
-)
+ORIGINAL_TYPES = {
+    "topic": "string",
+    "partition": "int",
+    "offset": "bigint",
+    "timestamp": "timestamp",
+    "key": "binary",
+    "value": "binary",
+    "headers": RAW_HEADERS,
+}
+ORIGINAL = f"struct<{', '.join(f'{name}: {kind}' for name, kind in ORIGINAL_TYPES.items())}>"
 FAILURE = "struct<stage: string, executing_class: string, exception_class: string, message: string>"
 """The contents of a dead letter's headers ``__connect.errors.*``: stage, converter or transform, and error."""
 

@@ -23,7 +23,7 @@ from barnabas.connect_spark.converters.json_decoding import no_error
 from barnabas.connect_spark.converters.record_batch import (
     FAILURE,
     HEADERS,
-    ORIGINAL,
+    ORIGINAL_TYPES,
     RAW_HEADERS,
     Datum,
     RecordBatch,
@@ -136,26 +136,20 @@ class RecordConverter:
 
     def _to_connect(self, raw: DataFrame) -> list[RecordBatch]:
         headers = F.col("headers") if "headers" in raw.columns else F.lit(None).cast(RAW_HEADERS)
-        original = F.struct(*(F.col(name) for name in (*_PLACE, "key", "value")), headers.alias("headers"))
-        rest = (headers.alias("headers"), original.cast(ORIGINAL).alias("original"))
-        key, value = F.col("key"), F.col("value")
-        read_key, read_value = self.key.prepare(key), self.value.prepare(value)
-        if all(
-            read is data or converter.prepares_once
-            for converter, data, read in ((self.key, key, read_key), (self.value, value, read_value))
-        ):
-            own = {"headers": headers, "raw_key": key, "raw_value": value, "key": read_key, "value": read_value}
-            inner = raw.select(*_PLACE, *(column.alias(name) for name, column in own.items()))
-            # Made here, the original costs nothing unless a step uses it.
-            original = F.struct(
-                *_PLACE, F.col("raw_key").alias("key"), F.col("raw_value").alias("value"), F.col("headers")
-            )
-            prepared = inner.select(*_PLACE, "key", "value", "headers", original.cast(ORIGINAL).alias("original"))
-        else:
-            # The optimizer copies a column's expression to each of its uses, so it would parse a record once for each
-            # of its fields. It does not do so through a generator.
-            once = F.explode(F.array(F.struct(read_key.alias("key"), read_value.alias("value")))).alias("read")
-            prepared = raw.select(*_PLACE, *rest, once).select(*_PLACE, "read.key", "read.value", "headers", "original")
+        own = {
+            "headers": headers,
+            "raw_key": F.col("key"),
+            "raw_value": F.col("value"),
+            "key": _prepared(self.key, F.col("key")),
+            "value": _prepared(self.value, F.col("value")),
+        }
+        inner = raw.select(*_PLACE, *(column.alias(name) for name, column in own.items()))
+        # Made here, and of single columns, the original costs nothing unless a step uses it.
+        raw_names = {"key": "raw_key", "value": "raw_value"}
+        original = F.struct(
+            *(F.col(raw_names.get(name, name)).cast(kind).alias(name) for name, kind in ORIGINAL_TYPES.items())
+        )
+        prepared = inner.select(*_PLACE, "key", "value", "headers", original.alias("original"))
         key_variety, value_variety = self.key.variety(F.col("key")), self.value.variety(F.col("value"))
         if key_variety is None and value_variety is None:
             return [self._batch(prepared, None, None)]
@@ -351,6 +345,18 @@ class RecordConverter:
 
         frames = [batch.good.select(*(column(batch, at, name) for name in wanted)) for at, batch in enumerate(batches)]
         return reduce(lambda combined, other: combined.union(other), frames)
+
+
+def _prepared(converter: Converter, data: Column) -> Column:
+    """Return what the converter prepares, evaluated once for each record.
+
+    The optimizer copies a column's expression to each of its uses, so it would parse a record once for each of its
+    fields. It copies none that is not deterministic, and to it the number of a partition is not.
+    """
+    prepared = converter.prepare(data)
+    if prepared is data or converter.prepares_once:
+        return prepared
+    return F.when(F.spark_partition_id() >= 0, prepared)
 
 
 def _of_each(headers: Column, change: Callable[[Column], Column]) -> Column:

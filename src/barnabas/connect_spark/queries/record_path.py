@@ -20,7 +20,7 @@ from barnabas.connect.plugins.api import SinkTask, TerminalError
 from barnabas.connect_spark.converters.record_batch import FAILURE, RecordBatch
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Observation
+    from pyspark.sql import Column, DataFrame, Observation
 
     from barnabas.connect.plugins.record_plugins import RecordPlugin
 
@@ -138,7 +138,7 @@ def raising(frame: DataFrame) -> DataFrame:
     """Return the same rows. Evaluating the failure of a bad row raises its error."""
     from pyspark.sql import functions as F
 
-    failure, original = F.col("failure"), F.col("original")
+    original = F.col("original")
     place = F.concat(
         F.lit(" of the record at "),
         original["topic"],
@@ -147,18 +147,26 @@ def raising(frame: DataFrame) -> DataFrame:
         F.lit(", offset "),
         original["offset"].cast("string"),
     )
-    reason = F.concat(
-        F.lit("Tolerance exceeded in error handler: "),
-        failure["stage"],
-        F.coalesce(place, F.lit("")),
-        F.lit(" failed in "),
-        failure["executing_class"],
-        F.lit(": "),
-        failure["exception_class"],
-        F.lit(": "),
-        failure["message"],
-    )
-    return frame.withColumn("failure", F.when(failure.isNotNull(), F.raise_error(reason).cast(FAILURE)))
+
+    def raised(failure: Column) -> Column:
+        reason = F.concat(
+            F.lit("Tolerance exceeded in error handler: "),
+            failure["stage"],
+            F.coalesce(place, F.lit("")),
+            F.lit(" failed in "),
+            failure["executing_class"],
+            F.lit(": "),
+            failure["exception_class"],
+            F.lit(": "),
+            failure["message"],
+        )
+        return F.raise_error(reason).cast(FAILURE)
+
+    # In a lambda function the failure is written once. Otherwise Spark would copy all of its expression to each of its
+    # fields, and Java does not compile methods of that size.
+    failure = F.col("failure")
+    error = F.get(F.transform(F.array(failure), raised), F.lit(0))
+    return frame.withColumn("failure", F.when(failure.isNotNull(), error))
 
 
 def refusing(batch: RecordBatch, task: SinkTask) -> RecordBatch:

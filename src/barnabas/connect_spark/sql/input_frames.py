@@ -62,18 +62,20 @@ def input_frame(
     ends: Offsets | None = None,
     records_max: int | None = None,
     tolerates: bool = False,
+    with_headers: bool = True,
 ) -> DataFrame:
     """Return the input. ``client`` are the settings of the Kafka client, without those of the input.
 
     ``starts`` are the next offsets to read of all partitions, and ``ends`` those after the last record; ``ends`` are
     for a DataFrame that is not ``streaming``. ``records_max`` limits a batch of a stream. Records that can't be
     converted raise an error when they are read, or are left out if the query ``tolerates`` them.
+    Without headers their column is null.
 
     Raise InvalidDeclaration or TerminalError.
     """
     if declaration.table is not None:
         return _table_frame(spark, declaration.table, declaration.options, f"inputs.{declaration.name}.")
-    reader = _Topic(spark, declaration, client, tolerates=tolerates)
+    reader = _Topic(spark, declaration, client, tolerates=tolerates, with_headers=with_headers)
     return reader.stream(starts or {}, records_max) if streaming else reader.records(starts or {}, ends or {})
 
 
@@ -82,7 +84,7 @@ def input_outline(spark: SparkSession, declaration: InputDeclaration, frame: Dat
     its plan shows what a query does with the input. ``folder`` is any that exists."""
     if declaration.topic is None:
         return frame
-    return _Topic(spark, declaration, {}, tolerates=False).outline(frame.schema, folder)
+    return _Topic(spark, declaration, {}, tolerates=False, with_headers=False).outline(frame.schema, folder)
 
 
 def _table_frame(spark: SparkSession, table: TableLocation, options: Mapping[str, str], prefix: str) -> DataFrame:
@@ -105,7 +107,13 @@ def _table_frame(spark: SparkSession, table: TableLocation, options: Mapping[str
 
 class _Topic:
     def __init__(
-        self, spark: SparkSession, declaration: InputDeclaration, client: Mapping[str, str], *, tolerates: bool
+        self,
+        spark: SparkSession,
+        declaration: InputDeclaration,
+        client: Mapping[str, str],
+        *,
+        tolerates: bool,
+        with_headers: bool,
     ) -> None:
         self._spark = spark
         self._declaration = declaration
@@ -113,7 +121,7 @@ class _Topic:
         settings = {**client, **declaration.consumer}
         self._options = {
             **spark_consumer_options(settings, settings.get("client.id", f"sql-{declaration.name}")),
-            "includeHeaders": "true",
+            "includeHeaders": str(with_headers).lower(),
             "failOnDataLoss": "true",
             INPUT_OPTION: declaration.name,
         }

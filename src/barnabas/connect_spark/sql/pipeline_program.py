@@ -43,7 +43,7 @@ from barnabas.connect_spark.sql.pipeline_positions import (
 from barnabas.connect_spark.sql.pipeline_query import PipelineQuery
 from barnabas.connect_spark.sql.pipeline_session import active, pipeline_session
 from barnabas.connect_spark.sql.plan_facts import PlanFacts, plan_facts
-from barnabas.connect_spark.sql.query import InvalidQuery
+from barnabas.connect_spark.sql.query import InvalidQuery, may_use_headers
 from barnabas.connect_spark.sql.query_state import NEW_START
 from barnabas.connect_spark.sql.rows import check_rows
 from barnabas.connect_spark.sql.starting_offsets import partitions_of, starting_offsets
@@ -249,6 +249,7 @@ class PipelineProgram:
             starts=starts.get(declaration.name),
             records_max=most,
             tolerates=self._tolerates,
+            with_headers=may_use_headers(self._query, declaration.event_time or "", *declaration.deduplicate_by),
         )
 
 

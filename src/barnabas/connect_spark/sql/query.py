@@ -16,7 +16,7 @@ from barnabas.connect_spark.sql.query_error_loggers import silence_query_errors
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["InvalidQuery", "Query", "SqlQuery", "forbid_unsafe_functions", "statement_problem"]
+__all__ = ["InvalidQuery", "Query", "SqlQuery", "forbid_unsafe_functions", "may_use_headers", "statement_problem"]
 
 Query = Callable[["SparkSession", Mapping[str, "DataFrame"]], "DataFrame"]
 """The inputs by name, and the result."""
@@ -24,6 +24,8 @@ Query = Callable[["SparkSession", Mapping[str, "DataFrame"]], "DataFrame"]
 _READS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 _SPACE = re.compile(r"(\s+|--[^\n]*(\n|\Z)|/\*.*?\*/|\()", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z]+")
+_STAR_ARGUMENT = re.compile(r"\*\s*\)")
+_COUNT = re.compile(r"count\s*\(\s*\*\s*\)")
 _UNSAFE = ("reflect", "try_reflect", "java_method")
 """Functions that call any method of Java, so also those that end the worker or read its secrets."""
 _CODES = re.compile(r"^\[[A-Z0-9_.]+\] | SQLSTATE: .*$")
@@ -63,6 +65,18 @@ class SqlQuery:
             return spark.sql(self.text)
         except Exception as error:
             raise InvalidQuery(_reason(error)) from None
+
+
+def may_use_headers(query: Query, *expressions: str) -> bool:
+    """Return whether a query, or one of these expressions, may use ``_headers`` of an input, which cost time to read.
+
+    A text that does not is known by its words: it has neither the name nor a function of all columns, ``struct(*)``.
+    Columns of metadata that ``SELECT *`` returns are not written.
+    """
+    if not isinstance(query, SqlQuery):
+        return True
+    texts = [text.lower() for text in (query.text, *expressions)]
+    return any("_headers" in text or _STAR_ARGUMENT.search(_COUNT.sub("", text)) for text in texts)
 
 
 def forbid_unsafe_functions(spark: SparkSession) -> None:
