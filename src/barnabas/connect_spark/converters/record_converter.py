@@ -65,6 +65,8 @@ class _Columns:
     key_schema: ConnectSchema | None
     value_schema: ConnectSchema | None
     can_fail: bool = True
+    read_columns: tuple[Column, ...] = ()
+    """For data from Kafka, a step before: ``columns`` are made of these."""
 
 
 @dataclass(frozen=True)
@@ -143,13 +145,7 @@ class RecordConverter:
             "key": _prepared(self.key, F.col("key")),
             "value": _prepared(self.value, F.col("value")),
         }
-        inner = raw.select(*_PLACE, *(column.alias(name) for name, column in own.items()))
-        # Made here, and of single columns, the original costs nothing unless a step uses it.
-        raw_names = {"key": "raw_key", "value": "raw_value"}
-        original = F.struct(
-            *(F.col(raw_names.get(name, name)).cast(kind).alias(name) for name, kind in ORIGINAL_TYPES.items())
-        )
-        prepared = inner.select(*_PLACE, "key", "value", "headers", original.alias("original"))
+        prepared = raw.select(*_PLACE, *(column.alias(name) for name, column in own.items()))
         key_variety, value_variety = self.key.variety(F.col("key")), self.value.variety(F.col("value"))
         if key_variety is None and value_variety is None:
             return [self._batch(prepared, None, None)]
@@ -176,23 +172,25 @@ class RecordConverter:
         varieties = (key_variety, value_variety)
         kind = (self.key, self.value, *varieties)
         made = self._decoded.get(prepared.sparkSession, kind, lambda: self._decoding(*varieties))
-        return RecordBatch(prepared.select(*made.columns), made.key_schema, made.value_schema, made.can_fail)
+        frame = prepared.select(*made.read_columns).select(*made.columns)
+        return RecordBatch(frame, made.key_schema, made.value_schema, made.can_fail)
 
     def _decoding(self, key_variety: str | None, value_variety: str | None) -> _Columns:
-        key = _decoded(self.key, F.col("key"), key_variety)
-        value = _decoded(self.value, F.col("value"), value_variety)
+        key, read_key = _decoded_once(self.key, "key", key_variety)
+        value, read_value = _decoded_once(self.value, "value", value_variety)
         headers, header_error = self._headers(F.col("headers"))
         failure = self._failure(key.error, value.error, header_error)
         columns = (
             *(F.col(name) for name in _PLACE),
-            key.column.cast(spark_type(key.schema)).alias("key"),
-            value.column.cast(spark_type(value.schema)).alias("value"),
+            key.column.alias("key"),
+            value.column.alias("value"),
             headers.alias("headers"),
             failure.cast(FAILURE).alias("failure"),
-            F.col("original"),
+            _original().alias("original"),
         )
         errors = (key.error, value.error, header_error)
-        return _Columns(columns, key.schema, value.schema, any(error is not None for error in errors))
+        read_columns = (*(F.col(name) for name in (*_PLACE, "headers", "raw_key", "raw_value")), read_key, read_value)
+        return _Columns(columns, key.schema, value.schema, any(error is not None for error in errors), read_columns)
 
     def _failure(self, key: Column | None, value: Column | None, header: Column | None) -> Column:
         """Return the first error. If none is possible the optimizer sees that, and examines no row."""
@@ -348,15 +346,35 @@ class RecordConverter:
 
 
 def _prepared(converter: Converter, data: Column) -> Column:
-    """Return what the converter prepares, evaluated once for each record.
+    """Return what the converter prepares, evaluated once for each record."""
+    prepared = converter.prepare(data)
+    return prepared if prepared is data or converter.prepares_once else _once(prepared)
+
+
+def _decoded_once(converter: Converter, name: str, variety: str | None) -> tuple[Decoded, Column]:
+    """Return the decoded column, and the one from which it takes value and error."""
+    column = F.col(name)
+    decoded = _decoded(converter, column, variety)
+    typed = decoded.column.cast(spark_type(decoded.schema))
+    if decoded.error is None or converter.prepares_once:
+        return Decoded(decoded.schema, typed, decoded.error), column
+    both = _once(F.struct(typed.alias("decoded"), decoded.error.alias("error"))).alias(name)
+    return Decoded(decoded.schema, column["decoded"], column["error"]), both
+
+
+def _once(column: Column) -> Column:
+    """Return the same column, evaluated once for each record.
 
     The optimizer copies a column's expression to each of its uses, so it would parse a record once for each of its
     fields. It copies none that is not deterministic, and to it the number of a partition is not.
     """
-    prepared = converter.prepare(data)
-    if prepared is data or converter.prepares_once:
-        return prepared
-    return F.when(F.spark_partition_id() >= 0, prepared)
+    return F.when(F.spark_partition_id() >= 0, column)
+
+
+def _original() -> Column:
+    """Return the record as it was read. Made last, and of single columns, it costs nothing unless a step uses it."""
+    raw_names = {"key": "raw_key", "value": "raw_value"}
+    return F.struct(*(F.col(raw_names.get(name, name)).cast(kind).alias(name) for name, kind in ORIGINAL_TYPES.items()))
 
 
 def _of_each(headers: Column, change: Callable[[Column], Column]) -> Column:
