@@ -221,7 +221,7 @@ def hanging() -> Iterator[Hanging]:
 
 
 def test_a_policy_that_hangs_refuses_everything_until_it_answers(
-    hanging: Hanging, caplog: pytest.LogCaptureFixture
+    hanging: Hanging, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World(create=hanging, timeout_ms=20)
     worker = world.policies.create
@@ -243,6 +243,7 @@ def test_a_policy_that_hangs_refuses_everything_until_it_answers(
             if not worker.is_hanging:
                 break
             await asyncio.sleep(0)
+        monkeypatch.setattr(worker, "_timeout_s", 20)  # A busy machine may need more than 20 ms for this answer.
         third = await world.ask(create(new_topic("other")))
         assert third.topics[0].error_code == 0
 
